@@ -99,7 +99,7 @@ void cost_options::refuse_nothing_gathered(bool gathers) const {
   if (!gathered || gathers) return;
   throw bad_option(
       "--gathered", std::to_string(*gathered),
-      "says of what only where weights are gathered: with --unshard, or what a file of "
+      "has a meaning only where weights are gathered: with --unshard, or what a file of "
       "costs has of it");
 }
 

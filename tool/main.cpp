@@ -84,15 +84,23 @@ std::string miscounted(const CLI::App& app, const std::vector<std::string>& type
          (same.find(' ') == std::string::npos ? "" : "; " + same + " are one option");
 }
 
-//! Says which argument a command has no use for: the first. Empty: it cannot be told.
+//! Says which argument a command has no use for: the first option, or what else is first. Empty: it
+//! cannot be told.
 std::string not_expected(const CLI::App& app, const std::vector<std::string>& typed) {
   for (const CLI::App* command : app.get_subcommands()) {
     const std::vector<std::string> left = command->remaining();
-    for (const std::string& word : typed)
-      if (std::find(left.begin(), left.end(), word) != left.end())
-        return word + ": " + command->get_name() +
-               (word.starts_with("-") ? " has no such option" : " takes no such argument") +
-               "; see stretto " + command->get_name() + " --help";
+    const auto is_left = [&](const std::string& word) {
+      return std::find(left.begin(), left.end(), word) != left.end();
+    };
+    // An option rather than its value, which another option may have, too.
+    auto found = std::find_if(typed.begin(), typed.end(), [&](const std::string& word) {
+      return word.starts_with("-") && is_left(word);
+    });
+    if (found == typed.end()) found = std::find_if(typed.begin(), typed.end(), is_left);
+    if (found != typed.end())
+      return *found + ": " + command->get_name() +
+             (found->starts_with("-") ? " has no such option" : " takes no such argument") +
+             "; see stretto " + command->get_name() + " --help";
   }
   return {};
 }

@@ -96,13 +96,15 @@ struct memory_command {
                        "must be above 0 and at most 1e12");
     if (recompute == "attention" && model_.attention == attention_kernel::fused)
       throw bad_option("--recompute", recompute, "--attention fused keeps none of that");
+    if (recompute != "none" && wanted.slices > 1)
+      throw bad_option("--recompute", recompute, "a slice cannot be recomputed");
     schedule_options options;
     options.recompute = window();
     options.offload = read_offload(offload, name);
     const bool copies = options.offload.any();
     if (gathered && !gathers())
       throw bad_option("--gathered", std::to_string(*gathered),
-                       "says of what only with --weight-shards");
+                       "has a meaning only with --weight-shards");
     options.gathered = gathered.value_or(options.gathered);
     if (forward_only && options.recompute.any())
       throw bad_option("--recompute", recompute,
@@ -174,18 +176,18 @@ struct memory_command {
     if (recompute == "none") {
       if (recompute_period)
         throw bad_option("--recompute-of", std::to_string(*recompute_period),
-                         "says of what only with --recompute");
+                         "has a meaning only with --recompute");
       if (recompute_count)
         throw bad_option("--recompute-count", std::to_string(*recompute_count),
-                         "says of what only with --recompute");
+                         "has a meaning only with --recompute");
       return {};
     }
     if (recompute_period && !recompute_count)
       throw bad_option("--recompute-of", std::to_string(*recompute_period),
-                       "says of what only with --recompute-count");
+                       "has a meaning only with --recompute-count");
     if (recompute_count && !recompute_period)
       throw bad_option("--recompute-count", std::to_string(*recompute_count),
-                       "says of what only with --recompute-of");
+                       "has a meaning only with --recompute-of");
     const int period = recompute_period.value_or(1);
     const int count = recompute_count.value_or(1);
     if (count > period)

@@ -50,7 +50,7 @@ struct overlap_command {
           ->check(CLI::Range(least, most).description(""))
           ->capture_default_str();
     };
-    count("--layers", layers, "Transformer layers of a stage", 1, 16);
+    count("--layers", layers, "Transformer layers of a stage, the model's first", 1, 16);
     count("--ranks", ranks, "Of the pipeline that is replayed", 1, 1024);
     count("--microbatches", microbatches, "Of the same", 1, 65536);
     count("--outstanding", outstanding,
@@ -70,8 +70,8 @@ struct overlap_command {
     on_ = of_machine.settle();
     with_.multiprocessors = on_.multiprocessors;
     with_.outstanding = outstanding;
-    // The middle one of three ranks: neither embedding nor head.
-    const std::vector<std::int32_t> counts(3, layers);
+    // The middle one of three ranks: neither embedding nor head, but the model's first layers.
+    const std::vector<std::int32_t> counts{0, layers, layers};
     chain_ = transformer_chain(of_model.model, {.ranks = 3, .chunks = 1}, 1,
                                transformer_parts(counts), false, on_);
     of_model.refuse_huge(chain_);

@@ -9,12 +9,12 @@
 
 namespace stretto::tool {
 
-//! What --recompute of a transformer's ops may say: nothing, the attention core, norms and what latent
-//! attention makes of theirs, all but messages.
+//! What --recompute of a transformer's ops may say: nothing, the attention core, norms and what
+//! latent attention makes of theirs, all but messages.
 inline const std::vector<std::string> recompute_words{"none", "attention", "norms", "full"};
 inline constexpr std::string_view recompute_says =
-    "none, attention (scores, softmax, dropout), norms (with latent attention also the queries, keys "
-    "and values that it makes of theirs), full";
+    "none, attention (scores, softmax, dropout), norms (with latent attention also the queries, "
+    "keys and values that it makes of theirs), full";
 
 //! The chain with a second run of such ops before each backward.
 //! @param what  one of recompute_words

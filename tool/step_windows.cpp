@@ -40,7 +40,7 @@ void refuse_copies(const cost_options& costs, const window_options& windows, con
     if (costs.copy.empty() || windows.of(made.schedule).offload.any()) return;
     throw bad_option("--copy", costs.copy,
                      made.imported ? "no job of " + made.schedule + " copies"
-                                   : "says of what only with --offload");
+                                   : "has a meaning only with --offload");
   }
   const bool told = costs.copies_told();
   refuse_beyond_kept(
@@ -58,7 +58,7 @@ void refuse_second_runs(const cost_options& costs, const window_options& windows
     if (costs.again.empty() || windows.of(made.schedule).recompute.any()) return;
     throw bad_option("--again", costs.again,
                      made.imported ? "no forward of " + made.schedule + " runs again"
-                                   : "says of what only with --recompute");
+                                   : "has a meaning only with --recompute");
   }
   const bool of_layers = !costs.layers.file.empty();
   const bool told = costs.second().memory.has_value() || (costs.costs_file.empty() && !of_layers);

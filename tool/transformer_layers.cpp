@@ -45,18 +45,15 @@ one_stage pipeline_with(const transformer_part& part, bool last, std::int64_t pi
   return made;
 }
 
-//! "3", "1-30", "5,11..59"; of others that are neither one behind another nor evenly apart that.
+//! "3", "1-30", "5,11..59"; "19 of 1-28" or "others" where they are neither one behind another nor
+//! evenly apart.
 std::string named(const std::vector<int>& layers, bool others) {
   const std::string first = std::to_string(layers.front()), last = std::to_string(layers.back());
   if (layers.size() == 1) return first;
   const int apart = layers[1] - layers[0];
   for (std::size_t at = 1; at < layers.size(); ++at)
     if (layers[at] - layers[at - 1] != apart) {
-      if (others) return "others";
-      std::string all = first;
-      for (std::size_t next = 1; next < layers.size(); ++next)
-        all += "," + std::to_string(layers[next]);
-      return all;
+      return others ? "others" : std::to_string(layers.size()) + " of " + first + "-" + last;
     }
   if (apart == 1) return first + "-" + last;
   return first + "," + std::to_string(layers[1]) + (layers.size() > 2 ? ".." + last : "");

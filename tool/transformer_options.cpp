@@ -39,7 +39,7 @@ void transformer_options::add(CLI::App& command) {
   other("--window", model.window,
         "Tokens, itself and those before, that each attends to (default: all of these)", 1 << 22);
   other("--window-pattern", model.window_pattern,
-        "Every so manieth layer has no window (default: none of them)", 1 << 10);
+        "Every nth layer has no window (default: all have)", 1 << 10);
   other("--kv-heads", model.kv_heads, "Heads of keys and values (default as many as --heads)",
         1 << 20);
   other("--head-width", model.head_width,
@@ -70,8 +70,10 @@ void transformer_options::add(CLI::App& command) {
                   "Replicas among whom the experts are dealt (default 1)")
       ->check(CLI::Range(1, 1 << 16).description(""));
   other("--expert-nodes", model.experts.nodes,
-        "On which a token's experts lie, at most: a copy travels once to each (default: a copy for "
-        "each expert)",
+        "Nodes on which a token's experts lie, at most: one copy travels to each (default: one "
+        "for each expert)",
+        1 << 16);
+  other("--node-devices", model.experts.node_devices, "Devices of such a node (default 8)",
         1 << 16);
   size("--tensor-parallel", model.tensor_parallel, "Devices that share each layer", 1 << 12);
   command.add_flag("--sequence-parallel", model.sequence_parallel,
@@ -176,12 +178,17 @@ void transformer_options::refuse_huge(const program_chain& chain) const {
 
 void transformer_options::refuse_experts_alone() const {
   const expert_mixture& mixed = model.experts;
+  if (mixed.nodes == 0 && mixed.node_devices != expert_mixture{}.node_devices)
+    throw bad_option("--node-devices", std::to_string(mixed.node_devices),
+                     "has a meaning only with --expert-nodes");
+  if (model.dense_feed_forward > 0 && model.dense_layers == 0)
+    throw bad_option("--dense-feed-forward", std::to_string(model.dense_feed_forward),
+                     "has a meaning only with --dense-layers");
   if (mixed.count > 0) return;
   const auto alone = [](const char* option, std::int64_t value) {
-    throw bad_option(option, std::to_string(value), "says of what only with --experts");
+    throw bad_option(option, std::to_string(value), "has a meaning only with --experts");
   };
   if (model.dense_layers > 0) alone("--dense-layers", model.dense_layers);
-  if (model.dense_feed_forward > 0) alone("--dense-feed-forward", model.dense_feed_forward);
   if (mixed.shared > 0) alone("--shared-experts", mixed.shared);
   if (mixed.nodes > 0) alone("--expert-nodes", mixed.nodes);
   if (mixed.parallel > 1) alone("--expert-parallel", mixed.parallel);
@@ -193,7 +200,7 @@ void transformer_options::refuse_latent_alone() const {
   if (latent.keys > 0) return;
   const auto alone = [](const char* option, std::int64_t value) {
     if (value > 0)
-      throw bad_option(option, std::to_string(value), "says of what only with --kv-rank");
+      throw bad_option(option, std::to_string(value), "has a meaning only with --kv-rank");
   };
   alone("--query-rank", latent.queries);
   alone("--rotary-width", latent.rotary);
@@ -244,6 +251,7 @@ void transformer_options::refuse_overflow() const {
       {times(5, model.sequence), times(1, model.vocabulary),
        times(static_cast<double>(model.wide()), blocks),
        model.dense_layers > 0 ? static_cast<double>(model.wide_of(model.dense_width())) : 0,
+       times(1, model.latent.keys + model.latent.rotary), times(1, model.latent.queries),
        3 * widest_head()});
   double operations = 2 * widest * widest_head();
   for (const std::int64_t one : {model.sequence, model.microbatch})
@@ -281,7 +289,7 @@ void transformer_options::refuse(transformer_rule broken) const {
       because("--kv-heads", model.kv_heads, "--heads is no multiple of it");
       return;
     case transformer_rule::pattern_of_window:
-      because("--window-pattern", model.window_pattern, "says of what only with --window");
+      because("--window-pattern", model.window_pattern, "has a meaning only with --window");
       return;
     case transformer_rule::window_of_fused:
       because("--window", model.window, "goes with --attention fused: plain makes all scores");
@@ -293,8 +301,9 @@ void transformer_options::refuse(transformer_rule broken) const {
       return;
     case transformer_rule::latent_whole:
       because("--kv-rank", model.latent.keys,
-              model.kv_heads > 0
-                  ? "makes keys and values for every head, and --kv-heads says another number"
+              model.kv_heads > 0 && model.kv_heads != model.heads
+                  ? "makes keys and values for each of --heads " + std::to_string(model.heads) +
+                        ", and --kv-heads says " + std::to_string(model.kv_heads)
                   : "is not shared by devices: --tensor-parallel " + std::to_string(shards) +
                         " must be 1");
       return;
@@ -331,6 +340,7 @@ void transformer_options::refuse(transformer_rule broken) const {
                              std::to_string(model.tensor_parallel)));
       return;
     case transformer_rule::dense_beside_experts:  // refused above
+    case transformer_rule::dense_width_alone:
       throw bad_input(std::string(describe(broken)));
     case transformer_rule::experts_whole:
       because("--experts", mixed.count,

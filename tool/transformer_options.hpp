@@ -17,8 +17,8 @@ struct program_chain;
 namespace stretto::tool {
 
 //! --hidden, --heads, --kv-heads, --head-width, --kv-rank and what goes with it, --feed-forward,
-//! --sequence, --batch, --vocabulary, --architecture, --attention, --window and its pattern, --experts and what goes with it,
-//! --tensor-parallel, --sequence-parallel, --precision.
+//! --sequence, --batch, --vocabulary, --architecture, --attention, --window and its pattern,
+//! --experts and what goes with it, --tensor-parallel, --sequence-parallel, --precision.
 struct transformer_options {
   transformer model{};
   std::string precision = "mixed";

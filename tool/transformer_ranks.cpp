@@ -36,7 +36,9 @@ std::vector<transformer_part> transformer_ranks::dealt(const placement& where) c
   const auto work = [&](int layer) {
     const bool head = layer >= pieces_from || (!counted && layer + 1 == how.layers());
     const std::int64_t one =
-        (layer < pieces_from ? model.layer_products(model.kind_of(layer - embeddings)) / model.hidden : 0) +
+        (layer < pieces_from
+             ? model.layer_products(model.kind_of(layer - embeddings)) / model.hidden
+             : 0) +
         (head ? model.vocabulary / model.head_pieces : 0);
     return unit_costs{.forward = one, .backward_input = one, .backward_weight = one};
   };

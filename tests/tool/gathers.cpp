@@ -218,7 +218,7 @@ TEST_CASE("what gathers take is told by option, by rank and chunk, or by layer")
         std::string::npos);
   for (const char* step : {"simulate 1f1b --ranks 2 --microbatches 4 --gathered 2",
                            "compare --ranks 2 --microbatches 4 --gathered 2"})
-    CHECK(refusal(step).find("--gathered 2: says of what only where weights are gathered") !=
+    CHECK(refusal(step).find("--gathered 2: has a meaning only where weights are gathered") !=
           std::string::npos);
 }
 
@@ -324,7 +324,7 @@ TEST_CASE("what is written for PyTorch has the weights of as many stages as are 
     for (const char* key : {"makespan", "peak", "gathers"}) CHECK(read[key] == made[key]);
   }
   for (const char* other : {"", "--format json "})
-    CHECK(refusal(step + other + "--gathered 2").find("--gathered 2: says of what only where") !=
+    CHECK(refusal(step + other + "--gathered 2").find("--gathered 2: has a meaning only where") !=
           std::string::npos);
   CHECK(refusal("schedule paired_1f1b --ranks 2 --chunks 2 --microbatches 4 --comms --format csv "
                 "--gathered 1")
@@ -401,7 +401,7 @@ TEST_CASE("memory has a part of weights all the time, and what is gathered at on
   CHECK(title(" --weight-shards 2"));
   CHECK_FALSE(title(""));
   CHECK(refusal("memory 1f1b --gathered 2" + model) ==
-        "stretto: --gathered 2: says of what only with --weight-shards\n");
+        "stretto: --gathered 2: has a meaning only with --weight-shards\n");
   // A limit is of all that the jobs need, gathered weights among it.
   const json whole = run_json("memory 1f1b --weight-shards 4" + model);
   std::int64_t most = 0;

@@ -1,5 +1,5 @@
-// Models whose layers differ: latent attention, dense layers before those with experts, experts of few
-// nodes, windows of attention.
+// Models whose layers differ: latent attention, dense layers before those with experts, experts of
+// few nodes, windows of attention.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -99,13 +99,14 @@ TEST_CASE("costs: what norms and latent attention make runs again, and need not 
 }
 
 TEST_CASE("overlap: experts of few nodes are sent fewer copies") {
-  const std::string device = "overlap --tensor-parallel 1 --expert-parallel 8 --format json " + sizes;
+  const std::string device =
+      "overlap --tensor-parallel 1 --expert-parallel 16 --node-devices 4 --format json " + sizes;
   const auto sends = [&](const std::string& more) {
     return run_json(device + more)["jobs"][0]["communication_ns"].get<std::int64_t>();
   };
   CHECK(sends("--expert-nodes 1") < sends("--expert-nodes 2"));
-  CHECK(sends("--expert-nodes 2") < sends(""));
-  CHECK(sends("--expert-nodes 3") == sends(""));
+  CHECK(sends("--expert-nodes 2") < sends("--expert-nodes 3"));
+  CHECK(sends("--expert-nodes 3") == sends("--expert-nodes 4"));  // no more copies than experts
 }
 
 TEST_CASE("costs: layers that attend to all are told apart from those with a window") {
@@ -121,6 +122,8 @@ TEST_CASE("costs: layers that attend to all are told apart from those with a win
   CHECK(layers("--layers 6 --window 128 --window-pattern 2") == json{nullptr, 0, {1, 3}, 5});
   CHECK(layers("--layers 6 --ends-apart --window 128 --window-pattern 3 --experts 4 --dense-layers 4") ==
         json{nullptr, 0, 3, 5, 6, 7});
+  CHECK(layers("--layers 14 --window 128 --window-pattern 3 --experts 4 --dense-layers 8") ==
+        json{nullptr, 0, {2, 5}, {8, 11}, {9, 10, 12}, 13});
   const json all = run_json(fused + "--layers 20 --window 128 --window-pattern 6")["costs"];
   const auto takes = [&](std::size_t at) { return all[at]["forward"].get<std::int64_t>(); };
   CHECK(takes(0) < takes(2));
@@ -137,12 +140,12 @@ TEST_CASE("sizes that do not go together are refused, and the option is named") 
     const char* says;
   };
   const refusal cases[] = {
-      {"--query-rank 8", "--query-rank 8: says of what only with --kv-rank"},
-      {"--rotary-width 8", "--rotary-width 8: says of what only with --kv-rank"},
-      {"--value-width 8", "--value-width 8: says of what only with --kv-rank"},
+      {"--query-rank 8", "--query-rank 8: has a meaning only with --kv-rank"},
+      {"--rotary-width 8", "--rotary-width 8: has a meaning only with --kv-rank"},
+      {"--value-width 8", "--value-width 8: has a meaning only with --kv-rank"},
       {"--kv-rank 64", "--kv-rank 64: goes with --architecture llama"},
       {"--kv-rank 64 --architecture llama --kv-heads 4",
-       "--kv-rank 64: makes keys and values for every head, and --kv-heads says another number"},
+       "--kv-rank 64: makes keys and values for each of --heads 16, and --kv-heads says 4"},
       {"--kv-rank 64 --architecture llama --tensor-parallel 2",
        "--kv-rank 64: is not shared by devices: --tensor-parallel 2 must be 1"},
       {"--head-width 0", "--head-width 0: expected a whole number from 1 to 1048576"},
@@ -151,10 +154,13 @@ TEST_CASE("sizes that do not go together are refused, and the option is named") 
        "--heads 1048576 --head-width 1048576 --sequence 1024 --batch 1: the operations of one "
        "product pass 64 bits"},
       {"--window 8", "--window 8: goes with --attention fused: plain makes all scores"},
-      {"--window-pattern 8", "--window-pattern 8: says of what only with --window"},
-      {"--dense-layers 1", "--dense-layers 1: says of what only with --experts"},
-      {"--dense-feed-forward 8", "--dense-feed-forward 8: says of what only with --experts"},
-      {"--expert-nodes 2", "--expert-nodes 2: says of what only with --experts"},
+      {"--window-pattern 8", "--window-pattern 8: has a meaning only with --window"},
+      {"--dense-layers 1", "--dense-layers 1: has a meaning only with --experts"},
+      {"--dense-feed-forward 8", "--dense-feed-forward 8: has a meaning only with --dense-layers"},
+      {"--experts 4 --dense-feed-forward 8",
+       "--dense-feed-forward 8: has a meaning only with --dense-layers"},
+      {"--experts 4 --node-devices 4", "--node-devices 4: has a meaning only with --expert-nodes"},
+      {"--expert-nodes 2", "--expert-nodes 2: has a meaning only with --experts"},
       {"--experts 4 --dense-layers 25", "--dense-layers 25: --layers has 24"},
       {"--experts 4 --dense-layers 6 --layers 'Ettt|ttL'", "--dense-layers 6: --layers has 5"},
   };

@@ -402,6 +402,7 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"assign --layers 8 --ranks 2 --head 1,2", {"--head 1,2", "3 integers"}},
       {"assign --layers 8 --ranks 2 --embedding 1,-2,3", {"--embedding 1,-2,3", "from 0"}},
       {"schedule 1f1b --rank 4 --microbatches 8", {"--rank: schedule has no such option", ""}},
+      {"overlap --tensor-parallel 1 --dense 1", {"--dense: overlap has no such option", ""}},
       {"simulate some.csv", {"NAME some.csv: no such schedule", ""}},
       {"simulate 1f1b", {"--ranks: required with a schedule's name", ""}},
       {"schedule --csv some.csv --chunk 2", {"--chunk: schedule has no such option", ""}},

@@ -108,7 +108,7 @@ TEST_CASE("what is offloaded is not counted meanwhile, and a copy that takes lon
     const char* says;
   } wrong[] = {
       {"simulate gpipe --offload some", "--offload some: is not none, all"},
-      {"simulate gpipe --copy 1", "--copy 1: says of what only with --offload"},
+      {"simulate gpipe --copy 1", "--copy 1: has a meaning only with --offload"},
       {"simulate gpipe --offload all --copy 1,2,3", "--copy 1,2,3: expected 2 integers"},
       {"simulate gpipe --offload all --copy x", "--copy x: expected 1 integers, T or T,M"},
       {"simulate gpipe --offload all --copy 1,2",

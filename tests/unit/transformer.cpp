@@ -392,17 +392,31 @@ TEST_CASE("experts take what their copies take, and copies travel there and back
     const int devices = model.experts.parallel;
     CHECK(count == (devices == 1 ? 0 : 4));
     CHECK(communicates == 4 * (rows * model.experts.per_token * 512 * 2 * (devices - 1) / devices));
-    // One copy for all experts of a node; as many as there are experts, where that is fewer.
-    for (const std::int64_t nodes : {1, 2, 5}) {
-      transformer limited = model;
-      limited.experts.nodes = nodes;
-      std::int64_t fewer = 0;
-      for (const stretto::op& one : chain_of(limited, 1, false, slow).ops)
-        if (one.stream != 0) fewer += one.time;
-      const std::int64_t copies = std::min(nodes, model.experts.per_token);
-      CHECK(fewer == 4 * (rows * copies * 512 * 2 * (devices - 1) / devices));
-    }
   });
+}
+
+TEST_CASE("to the experts of a node one copy travels, and none to a token's own node") {
+  stretto::machine slow{"one byte a ns between nodes", std::int64_t{1} << 60, std::int64_t{1} << 60,
+                        std::int64_t{1} << 60};
+  slow.network = 1;
+  const auto sends = [&](const stretto::expert_mixture& mixed) {
+    const transformer model{.hidden = 512,
+                            .heads = 8,
+                            .sequence = 256,
+                            .bytes = stretto::mixed_precision,
+                            .experts = mixed};
+    std::int64_t sum = 0;
+    for (const stretto::op& one : chain_of(model, 1, false, slow).ops)
+      if (one.stream != 0) sum += one.time;
+    return sum / (4 * 256 * 512 * 2 / 64);  // copies of a token, by 64
+  };
+  // DeepSeek-V3's: of four copies half of one stays in one of eight nodes.
+  CHECK(sends({256, 8, 1, 64, 4, 8}) == 64 * 4 * 7 / 8);
+  CHECK(sends({256, 8, 1, 64}) == 8 * 63);
+  CHECK(sends({256, 3, 1, 64, 4, 8}) == 64 * 3 * 7 / 8);  // no more copies than experts,
+  CHECK(sends({16, 8, 0, 16, 4, 8}) == 64 * 2 / 2);       // nor than nodes
+  CHECK(sends({16, 8, 0, 16, 1, 4}) == 64 * 3 / 4);
+  CHECK(sends({16, 8, 0, 8, 4, 8}) == 64 * 8 * 7 / 8);  // one node: between its devices
 }
 
 TEST_CASE("a layer keeps, whatever it is made of, what its blocks say") {

@@ -95,10 +95,13 @@ TEST_CASE("sizes of latent attention and of dense layers that do not go together
   broken({.layers = llama, .kv_heads = 8, .latent = {.keys = 64}}, latent_whole);
   broken({.tensor_parallel = 2, .layers = llama, .latent = {.keys = 64}}, latent_whole);
   broken({.dense_layers = 1}, dense_beside_experts);
-  broken({.dense_feed_forward = 64}, dense_beside_experts);
+  broken({.dense_feed_forward = 64}, dense_width_alone);
+  broken({.experts = {.count = 4}, .dense_feed_forward = 64}, dense_width_alone);
+  broken({.experts = {.count = 4, .node_devices = 0}}, sizes_positive);
   broken({.experts = {.count = 4}, .dense_layers = 1, .dense_feed_forward = 64}, none);
   broken({.experts = {.count = 4}, .dense_layers = -1}, sizes_positive);
   broken({.experts = {.count = 4}, .dense_feed_forward = -1}, sizes_positive);
+  broken({.heads = 16, .layers = llama, .kv_heads = 16, .latent = {.keys = 64}}, none);
   const transformer_part parts[] = {{3, true}, {1, false, 1, true, 2}};
   CHECK_THROWS_WITH_AS(
       stretto::transformer_chain({.experts = {.count = 4}, .dense_layers = 1},

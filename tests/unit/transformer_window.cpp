@@ -1,4 +1,4 @@
-// Windows of attention: layers that attend to a few tokens, and those of a pattern that attend to all.
+// Windows of attention: layers that attend to a few tokens, and those that attend to all.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -55,9 +55,10 @@ TEST_CASE("a pattern has one layer that attends to all, the others have a window
     CHECK(model.kind_of(layer) == layer_kind{.windowed = windowed[layer]});
   CHECK(windowed_model(8, 0).kind_of(2) == layer_kind{.windowed = true});
   CHECK(windowed_model(0, 0).kind_of(0) == layer_kind{});
-  CHECK(model.pattern_products() == 2 * model.layer_products({.windowed = true}) + model.layer_products());
-  CHECK(windowed_model(8, 0).pattern_products() ==
-        windowed_model(8, 0).layer_products({.windowed = true}));
+  const std::int64_t few = model.layer_products({.windowed = true});
+  CHECK(model.mean_products() == few + (model.layer_products() - few) / 3);
+  CHECK(windowed_model(8, 0).mean_products() == few);
+  CHECK(windowed_model(0, 0).mean_products() == model.layer_products());
 }
 
 TEST_CASE("layers take by their windows, wherever their stage begins") {

@@ -187,9 +187,9 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
         start = recorded.record != event.event;
         if (event.why == wait_reason::data && !start && !event.previous_step) {
           // Mostly what the other made, the last of its uses, is one of the first two.
-          if (recorded.use_count > 0 && at.use_count > 0) {
+          if (recorded.use_count > 0) {
             made = uses[recorded.first_use + recorded.use_count - 1];
-            needed = made.mode != access::read &&
+            needed = at.use_count > 0 && made.mode != access::read &&
                      (uses[at.first_use].buffer == made.buffer ||
                       (at.use_count > 1 && uses[at.first_use + 1].buffer == made.buffer));
           }

@@ -12,11 +12,11 @@ namespace stretto {
 
 namespace detail {
 
-//! Multiply-adds of a layer's forward of one slice, or of a pattern of layers, by features.
+//! Multiply-adds of a layer's forward of one slice, in the mean of a pattern's, by features.
 constexpr std::int64_t products_of(const transformer& model, const sequence_part& slice) {
   transformer one = model;
   one.slice = slice;
-  return one.pattern_products() / one.hidden * one.length();
+  return one.mean_products() / one.hidden * one.length();
 }
 
 }  // namespace detail

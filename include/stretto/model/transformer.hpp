@@ -27,8 +27,8 @@ struct transformer {
   int weight_shards = 1;
   architecture layers = architecture::gpt;
   attention_kernel attention = attention_kernel::plain;
-  //! Tokens, itself and those before, that each attends to; 0: all. Every `window_pattern`th layer has
-  //! no window (0: none of them), as with Gemma 3, whose pattern is 6.
+  //! Tokens, itself and those before, that each attends to; 0: all. Of `window_pattern` layers the
+  //! last has no window (0: all have it): 6 with Gemma 3.
   std::int64_t window = 0;
   std::int64_t window_pattern = 0;
   std::int64_t kv_heads = 0;  //!< heads of keys and values, each shared by several; 0: as many
@@ -58,6 +58,7 @@ struct transformer {
     const std::int64_t shards = tensor_parallel;
     for (const std::int64_t size : {hidden, heads, sequence, microbatch, vocabulary, shards,
                                     std::int64_t{slices}, std::int64_t{experts.parallel},
+                                    experts.node_devices,
                                     std::int64_t{optimizer_shards}, std::int64_t{weight_shards},
                                     std::int64_t{head_pieces}})
       if (size < 1) return sizes_positive;
@@ -72,7 +73,7 @@ struct transformer {
     if (window > 0 && attention != attention_kernel::fused) return window_of_fused;
     if (latent.keys == 0 && latent != latent_attention{}) return latent_keys;
     if (latent.keys > 0 && layers != architecture::llama) return latent_of_llama;
-    if (latent.keys > 0 && (kv_heads > 0 || shards > 1)) return latent_whole;
+    if (latent.keys > 0 && ((kv_heads > 0 && kv_heads != heads) || shards > 1)) return latent_whole;
     if (slice != sequence_part{}) {
       if (slice.begin < 0 || slice.begin >= slice.end || slice.end > sequence)
         return part_of_sequence;
@@ -84,8 +85,8 @@ struct transformer {
       return shards_divide_heads;
     if (kv_heads % shards != 0 || feed_forward_width() % shards != 0) return shards_divide_widths;
     if (vocabulary / shards % head_pieces != 0) return pieces_divide_vocabulary;
-    if (experts.count == 0)
-      return dense_layers > 0 || dense_feed_forward > 0 ? dense_beside_experts : none;
+    if (dense_layers == 0 && dense_feed_forward > 0) return dense_width_alone;
+    if (experts.count == 0) return dense_layers > 0 ? dense_beside_experts : none;
     if (shards > 1) return experts_whole;
     if (experts.per_token > experts.count) return experts_for_token;
     if (experts.count % experts.parallel != 0) return experts_dealt;
@@ -144,11 +145,12 @@ struct transformer {
            (kind.dense ? dense_matrices() : feed_forwards(experts.per_token)) +
            keys * (query_width() + context_width()) / 2;
   }
-  //! The same of as many layers, behind the dense ones, as make a pattern.
-  constexpr std::int64_t pattern_products() const {
+  //! The mean of those of a pattern, none of which is dense.
+  constexpr std::int64_t mean_products() const {
     if (window == 0) return layer_products();
     const std::int64_t windowed = layer_products({.windowed = true});
-    return window_pattern == 0 ? windowed : (window_pattern - 1) * windowed + layer_products();
+    if (window_pattern == 0) return windowed;
+    return windowed + (layer_products() - windowed) / window_pattern;
   }
   //! Weights of one layer on each rank; of GPT's default widths 12 h^2 + 13 h. Tensor parallelism
   //! leaves the norms and the biases of the row-split products whole.

@@ -27,8 +27,9 @@ namespace detail {
 }
 
 //! The number of the first piece of the head on every stage, or behind it where it has none.
-//! @throws std::invalid_argument for parts whose layers, where these differ, are not numbered on, of which the first has no embedding, or another has one,
-//!         or in which pieces are not each once, in order, behind all layers, the last on the last
+//! @throws std::invalid_argument for parts of which the first has no embedding, or another has one;
+//!         whose layers are not numbered on, where they differ; or in which pieces are not each once,
+//!         in order, behind all layers, the last on the last
 constexpr std::vector<std::int64_t> first_pieces(const transformer& model,
                                                  std::span<const transformer_part> parts) {
   std::vector<std::int64_t> first;
@@ -108,7 +109,8 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     made.begin(job_kind::forward, chunk);
     if (part.embedding) write.embed();
     if (stage > 0 && !here.stays_in) write.receive(here.sums_in);
-    for (int layer = 0; layer < part.layers; ++layer) write.layer_forward(model.kind_of(part.first + layer));
+    for (int layer = 0; layer < part.layers; ++layer)
+      write.layer_forward(model.kind_of(part.first + layer));
     if (part.head_pieces > 0) write.head_forward(pieces[at], part.head_pieces);
     if (at + 1 < stages)
       here.stays_out ? write.hand_on(here.sums_out) : write.send(here.sums_out);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
@@ -11,10 +12,11 @@ namespace stretto {
 //! A mixture of experts in place of a layer's feed-forward, from its norm to its residual: its ops,
 //! and what they keep. Tokens go to the devices of their experts and back, each way an all-to-all
 //! on the stream of the data-parallel replicas, among whom the experts are dealt; shared experts
-//! depend on neither. Within a node copies cost nothing that would be seen beside that. Every expert gets as many tokens as any other, and each device as many copies
-//! as it sends; the copies of a piece's tokens lie, and go, together. Kept are copies where they
-//! arrive, what experts make of them, and what comes back, for the gradient of the routing. On one
-//! device of tensor parallelism (DeepSeek-AI 2024, arXiv 2412.19437).
+//! depend on neither. Where few nodes have a token's experts, what its copies then take within a node
+//! is not counted. Every expert gets as many tokens as any other, and each device as many copies as
+//! it sends; the copies of a piece's tokens lie, and go, together. Kept are copies where they arrive,
+//! what experts make of them, and what comes back, for the gradient of the routing. On one device of
+//! tensor parallelism (DeepSeek-AI 2024, arXiv 2412.19437).
 class transformer_experts {
  public:
   //! @return the residual's sum
@@ -144,16 +146,22 @@ class transformer_experts {
   static constexpr std::int64_t shared_bytes(const transformer_ops& to, std::int64_t width) {
     return to.share(to.model().experts.shared * width);
   }
-  //! All but a device's own copies leave it. Alone, it has nothing to send.
+  //! All but a device's own copies leave it, or its node, where one serves all experts of a node.
+  //! Alone, it has nothing to send.
   static constexpr void all_to_all(transformer_ops& to, std::string_view name, std::int32_t from,
                                    std::int32_t result) {
     if (!among(to)) return;
     const expert_mixture& mixed = to.model().experts;
-    const bool alone = mixed.nodes == 0 || mixed.nodes > mixed.per_token;
-    const std::int64_t travelling = to.rows() * (alone ? mixed.per_token : mixed.nodes) *
-                                    to.model().hidden * to.model().bytes.activation;
+    std::int64_t copies = mixed.per_token;
+    std::int64_t places = mixed.parallel;
+    const std::int64_t nodes = (places + mixed.node_devices - 1) / mixed.node_devices;
+    if (mixed.nodes > 0 && nodes > 1) {
+      places = nodes;
+      copies = std::min({copies, mixed.nodes, nodes});
+    }
+    const std::int64_t row = to.model().hidden * to.model().bytes.activation;
     to.message(name, {reads(from), writes(result)},
-               travelling * (mixed.parallel - 1) / mixed.parallel);
+               to.rows() * copies * row * (places - 1) / places);
   }
 
   constexpr void shared_forward(transformer_ops& to) {

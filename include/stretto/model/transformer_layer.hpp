@@ -40,9 +40,10 @@ struct expert_mixture {
   std::int64_t per_token = 2;  //!< of these, those that a token goes to
   std::int64_t shared = 0;     //!< beside these, those that every token goes to
   int parallel = 1;            //!< replicas among whom the experts are dealt (not the shared ones)
-  //! On which a token's experts lie, at most: one copy travels to each, and is shared there by way of
-  //! faster links (DeepSeek-V3 has 4 of 8 GPUs). 0: a copy travels for each expert.
+  //! Nodes on which a token's experts lie, at most: one copy travels to each but its own, and is
+  //! shared there over faster links. 0: a copy travels for each expert on another device.
   std::int64_t nodes = 0;
+  std::int64_t node_devices = 8;  //!< of such a node
 
   constexpr bool operator==(const expert_mixture&) const = default;
 };

@@ -11,18 +11,20 @@ enum class transformer_rule : std::uint8_t {
   sizes_positive,          //!< all sizes are above 0; those that have a meaning for 0 may be 0
   heads_divide_hidden,     //!< hidden is a multiple of heads, unless head_width is given
   kv_heads_divide_heads,   //!< heads is a multiple of kv_heads
-  pattern_of_window,  //!< a pattern says which layers have a window
-  window_of_fused,    //!< which goes with fused attention: a plain one makes all scores
-  latent_keys,      //!< what says of latent attention goes with latent.keys
-  latent_of_llama,  //!< which an architecture like Llama's has,
-  latent_whole,     //!< with keys and values for every head, and not split by tensor parallelism
+  pattern_of_window,  //!< window_pattern is given with window
+  window_of_fused,    //!< a window goes with fused attention: a plain one makes all scores
+  latent_keys,        //!< what else is said of latent attention is said with latent.keys
+  latent_of_llama,    //!< latent attention is that of an architecture like Llama's
+  latent_whole,  //!< latent attention has keys and values for every head (kv_heads is 0, or heads),
+                 //!< and is not split by tensor parallelism
   slices_divide_sequence,  //!< sequence is a multiple of slices, unless one of them is given
   part_of_sequence,     //!< the given slice begins and ends within the sequence, and is not empty
   shards_divide_heads,  //!< heads and vocabulary are multiples of tensor_parallel, and what a slice
                         //!< has of the sequence, where that is split
   shards_divide_widths,  //!< kv_heads and the feed-forward's width are multiples of tensor_parallel
   pieces_divide_vocabulary,  //!< vocabulary is a multiple of head_pieces times tensor_parallel
-  dense_beside_experts,  //!< layers have a feed-forward in place of experts where others have these
+  dense_beside_experts,  //!< dense layers are beside others with experts
+  dense_width_alone,     //!< dense_feed_forward is given with dense_layers
   experts_whole,         //!< layers with experts are not split by tensor parallelism
   experts_for_token,     //!< a token goes to no more experts than there are
   experts_dealt,         //!< the experts are a multiple of the replicas that they are dealt to
@@ -42,16 +44,16 @@ constexpr std::string_view describe(transformer_rule broken) {
     case transformer_rule::kv_heads_divide_heads:
       return "heads is no multiple of kv_heads";
     case transformer_rule::pattern_of_window:
-      return "window_pattern says of what only with window";
+      return "window_pattern has a meaning only with window";
     case transformer_rule::window_of_fused:
       return "a window goes with attention_kernel::fused";
     case transformer_rule::latent_keys:
-      return "latent.queries, rotary and values say of what only with latent.keys";
+      return "latent.queries, rotary and values have a meaning only with latent.keys";
     case transformer_rule::latent_of_llama:
       return "latent attention goes with architecture::llama";
     case transformer_rule::latent_whole:
       return "latent attention has keys and values for every head, and is not split: kv_heads must "
-             "be 0, tensor_parallel 1";
+             "be 0 or heads, tensor_parallel 1";
     case transformer_rule::slices_divide_sequence:
       return "sequence is no multiple of slices";
     case transformer_rule::part_of_sequence:
@@ -64,7 +66,9 @@ constexpr std::string_view describe(transformer_rule broken) {
     case transformer_rule::pieces_divide_vocabulary:
       return "vocabulary is no multiple of head_pieces times tensor_parallel";
     case transformer_rule::dense_beside_experts:
-      return "dense_layers and dense_feed_forward say of what only with experts";
+      return "dense_layers has a meaning only with experts";
+    case transformer_rule::dense_width_alone:
+      return "dense_feed_forward has a meaning only with dense_layers";
     case transformer_rule::experts_whole:
       return "layers with experts are not split: tensor_parallel must be 1";
     case transformer_rule::experts_for_token:
