@@ -235,7 +235,7 @@ TEST_CASE("the trainer learns there what it learns on the host, also in two proc
   const outcome two = test_support::run("sh", script.path());
   CHECK_MESSAGE(two.exit == 0, two.err);
   CHECK(complaint_in(two.err) == "");
-  CHECK(losses(two.out) == losses(here.out));
+  CHECK_MESSAGE(losses(two.out) == losses(here.out), two.out, "\non the host:\n", here.out);
 }
 
 #endif

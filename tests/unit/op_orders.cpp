@@ -486,6 +486,34 @@ TEST_CASE("pieces are never longer than whole ops, and hide most of what can be 
   }
 }
 
+TEST_CASE("ops in pieces take no longer than whole, or than all in as many") {
+  stretto::machine on = *stretto::find_machine("h100");
+  on.network = 50;
+  // DeepSeek-V3's, where cutting whole ops one kind after the other leads to a longer order.
+  const stretto::transformer experts{.hidden = 7168,
+                                     .heads = 128,
+                                     .sequence = 4096,
+                                     .bytes = stretto::mixed_precision,
+                                     .layers = stretto::architecture::llama,
+                                     .attention = stretto::attention_kernel::fused,
+                                     .head_width = 128,
+                                     .latent = {512, 1536, 64, 128},
+                                     .feed_forward = 2048,
+                                     .experts = {256, 8, 1, 64, 4, 8}};
+  for (const stretto::transformer& model : {wide, experts}) {
+    const auto chain = middle_rank(model, 1, false, on);
+    const overlap::piece_costs costs{on.launch, on.launch + on.latency};
+    const overlap::look_ahead_options with{.multiprocessors = on.multiprocessors};
+    for (std::size_t job = 0; job < 2; ++job) {
+      const op_graph graph = stretto::graph_of(chain, std::span(chain.programs).subspan(job, 1));
+      const std::int64_t takes = overlap::in_pieces(graph, chain, costs, with).order.makespan;
+      CHECK(takes <= overlap::look_ahead(graph, with).makespan);
+      for (const std::int16_t count : {std::int16_t{2}, std::int16_t{4}})
+        CHECK(takes <= overlap::in_equal_pieces(graph, count, costs, with).order.makespan);
+    }
+  }
+}
+
 // The same at compile time.
 constexpr std::int64_t ordered = overlap::look_ahead(two_layers(), {.width = 1000}).makespan;
 static_assert(ordered == 21);

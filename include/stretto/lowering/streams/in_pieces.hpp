@@ -102,18 +102,14 @@ constexpr void mark(const op_graph& graph, const program_chain& chain, const cut
   }
 }
 
-}  // namespace detail
-
-//! Cuts ops where that lets more communication lie behind computation, by what the pieces would
-//! take: kind by kind of op, alone, or with what makes its input and what takes its result so that
-//! their rows follow one another, into 2, 4 or 8 pieces, the best first, as long as one shortens
-//! the whole by a thousandth. Never longer than without.
-//! @param chain  that the graph's ops are of
-constexpr cut_order in_pieces(const op_graph& graph, const program_chain& chain,
-                              const piece_costs& costs, const look_ahead_options& with = {}) {
-  std::vector<std::int16_t> pieces = filled<std::int16_t>(graph.nodes.size(), 1);
-  cut_order best{graph, look_ahead(graph, with)};
-  while (true) {
+//! Cuts further, as long as that shortens the whole by a thousandth.
+//! @param pieces  that ops are cut in already
+constexpr cut_order cut_further(const op_graph& graph, const program_chain& chain,
+                                const piece_costs& costs, const look_ahead_options& with,
+                                std::vector<std::int16_t> pieces) {
+  cut_order best{cut(graph, viewed(pieces), costs), {}};
+  best.order = look_ahead(best.graph, with);
+  while (!best.order.nodes.empty()) {
     std::vector<std::int16_t> chosen = pieces;
     cut_order found = best;
     for (std::int32_t op = 0; op < graph.size(); ++op) {
@@ -126,21 +122,44 @@ constexpr cut_order in_pieces(const op_graph& graph, const program_chain& chain,
       }
       if (seen) continue;
       for (int reach = 0; reach <= (kind.communicates() ? 2 : 0); ++reach)
-        for (const std::int16_t count : {std::int16_t{2}, std::int16_t{4}, std::int16_t{8}}) {
+        for (const std::int16_t count :
+             {std::int16_t{1}, std::int16_t{2}, std::int16_t{4}, std::int16_t{8}}) {
           std::vector<std::int16_t> tried = pieces;
-          detail::mark(graph, chain, {op, reach}, count, tried);
+          mark(graph, chain, {op, reach}, count, tried);
           if (tried == pieces) continue;
           cut_order made{cut(graph, viewed(tried), costs), {}};
-          made.order = detail::look_ahead_below(made.graph, with, found.order.makespan);
+          made.order = look_ahead_below(made.graph, with, found.order.makespan);
           if (made.order.nodes.empty()) continue;
           found = made;
           chosen = tried;
         }
     }
-    if (found.order.makespan >= best.order.makespan - best.order.makespan / 1000) return best;
+    if (found.order.makespan >= best.order.makespan - best.order.makespan / 1000) break;
     best = found;
     pieces = chosen;
   }
+  return best;
+}
+
+}  // namespace detail
+
+//! Cuts ops where that lets more communication lie behind computation, by what the pieces would
+//! take: kind by kind of op, alone, or with what makes its input and what takes its result so that
+//! their rows follow one another, into 2, 4 or 8 pieces, the best first, as long as one shortens
+//! the whole by a thousandth. So from whole ops on, and from all in two or four pieces, of which some
+//! are made whole again: the shortest. Never longer than without.
+//! @return nothing, where no order has as few collectives under way as the options want
+//! @param chain  that the graph's ops are of
+constexpr cut_order in_pieces(const op_graph& graph, const program_chain& chain,
+                              const piece_costs& costs, const look_ahead_options& with = {}) {
+  cut_order best;
+  for (const std::int16_t start : {std::int16_t{1}, std::int16_t{2}, std::int16_t{4}}) {
+    const cut_order found = detail::cut_further(graph, chain, costs, with,
+                                                filled<std::int16_t>(graph.nodes.size(), start));
+    if (found.order.nodes.empty()) continue;
+    if (best.order.nodes.empty() || found.order.makespan < best.order.makespan) best = found;
+  }
+  return best;
 }
 
 //! Cuts all that may be cut into so many pieces, and looks ahead.
