@@ -202,6 +202,25 @@ TEST_CASE("programs of latent attention and of dense layers beside experts are s
   check(mixed);
 }
 
+TEST_CASE("gradients of latent attention's weights are of what their products read and made") {
+  transformer model = deepseek_v3;
+  model.experts = {}, model.dense_layers = 0;
+  const std::vector<std::string> read = read_by_weights(chain_of(model, 1, true));
+  for (const char* one :
+       {"key and value weights: low keys norm 1", "key and value weights: attention back 1",
+        "low key weights: norm 1", "low key weights: low keys norm back 1",
+        "query weights: low queries norm 1", "query weights: rotary back 1",
+        "low query weights: norm 1", "low query weights: low queries norm back 1"}) {
+    CAPTURE(one);
+    const auto times = std::ranges::count(read, one);
+    CHECK(times == (std::string_view(one) == "key and value weights: attention back 1" ? 2 : 1));
+  }
+  model.latent.queries = 0;
+  const std::vector<std::string> direct = read_by_weights(chain_of(model, 1, true));
+  CHECK(std::ranges::count(direct, "query weights: norm 1") == 1);
+  CHECK(std::ranges::count(direct, "query weights: rotary back 1") == 1);
+}
+
 //! What the middle stage of three with such layers keeps and takes, beside experts.
 struct middle_stage {
   std::int64_t keeps = 0, computes = 0, weights = 0;
