@@ -103,13 +103,13 @@ constexpr void mark(const op_graph& graph, const program_chain& chain, const cut
 }
 
 //! Cuts further, as long as that shortens the whole by a thousandth.
-//! @param pieces  that ops are cut in already
+//! @param best    an order of ops that are cut in so many `pieces` already
+//! @param counts  of pieces that are tried
 constexpr cut_order cut_further(const op_graph& graph, const program_chain& chain,
                                 const piece_costs& costs, const look_ahead_options& with,
-                                std::vector<std::int16_t> pieces) {
-  cut_order best{cut(graph, viewed(pieces), costs), {}};
-  best.order = look_ahead(best.graph, with);
-  while (!best.order.nodes.empty()) {
+                                cut_order best, std::vector<std::int16_t> pieces,
+                                std::span<const std::int16_t> counts) {
+  while (true) {
     std::vector<std::int16_t> chosen = pieces;
     cut_order found = best;
     for (std::int32_t op = 0; op < graph.size(); ++op) {
@@ -122,8 +122,7 @@ constexpr cut_order cut_further(const op_graph& graph, const program_chain& chai
       }
       if (seen) continue;
       for (int reach = 0; reach <= (kind.communicates() ? 2 : 0); ++reach)
-        for (const std::int16_t count :
-             {std::int16_t{1}, std::int16_t{2}, std::int16_t{4}, std::int16_t{8}}) {
+        for (const std::int16_t count : counts) {
           std::vector<std::int16_t> tried = pieces;
           mark(graph, chain, {op, reach}, count, tried);
           if (tried == pieces) continue;
@@ -134,33 +133,13 @@ constexpr cut_order cut_further(const op_graph& graph, const program_chain& chai
           chosen = tried;
         }
     }
-    if (found.order.makespan >= best.order.makespan - best.order.makespan / 1000) break;
+    if (found.order.makespan >= best.order.makespan - best.order.makespan / 1000) return best;
     best = found;
     pieces = chosen;
   }
-  return best;
 }
 
 }  // namespace detail
-
-//! Cuts ops where that lets more communication lie behind computation, by what the pieces would
-//! take: kind by kind of op, alone, or with what makes its input and what takes its result so that
-//! their rows follow one another, into 2, 4 or 8 pieces, the best first, as long as one shortens
-//! the whole by a thousandth. So from whole ops on, and from all in two or four pieces, of which some
-//! are made whole again: the shortest. Never longer than without.
-//! @return nothing, where no order has as few collectives under way as the options want
-//! @param chain  that the graph's ops are of
-constexpr cut_order in_pieces(const op_graph& graph, const program_chain& chain,
-                              const piece_costs& costs, const look_ahead_options& with = {}) {
-  cut_order best;
-  for (const std::int16_t start : {std::int16_t{1}, std::int16_t{2}, std::int16_t{4}}) {
-    const cut_order found = detail::cut_further(graph, chain, costs, with,
-                                                filled<std::int16_t>(graph.nodes.size(), start));
-    if (found.order.nodes.empty()) continue;
-    if (best.order.nodes.empty() || found.order.makespan < best.order.makespan) best = found;
-  }
-  return best;
-}
 
 //! Cuts all that may be cut into so many pieces, and looks ahead.
 constexpr cut_order in_equal_pieces(const op_graph& graph, std::int16_t pieces,
@@ -169,6 +148,27 @@ constexpr cut_order in_equal_pieces(const op_graph& graph, std::int16_t pieces,
   cut_order made{cut(graph, viewed(equal), costs), {}};
   made.order = look_ahead(made.graph, with);
   return made;
+}
+
+//! Cuts ops where that lets more communication lie behind computation, by what the pieces would
+//! take: kind by kind of op, alone, or with what makes its input and what takes its result so that
+//! their rows follow one another, into 2, 4 or 8 pieces, the best first, as long as one shortens
+//! the whole by a thousandth. Where all in two or four pieces are shorter than that, from these on,
+//! some of which are then made whole again. Never longer than without, nor than all in as many.
+//! @param chain  that the graph's ops are of
+constexpr cut_order in_pieces(const op_graph& graph, const program_chain& chain,
+                              const piece_costs& costs, const look_ahead_options& with = {}) {
+  constexpr std::int16_t counts[] = {1, 2, 4, 8};
+  cut_order best = detail::cut_further(graph, chain, costs, with, {graph, look_ahead(graph, with)},
+                                       filled<std::int16_t>(graph.nodes.size(), 1),
+                                       std::span(counts).subspan(1));
+  for (const std::int16_t start : {std::int16_t{2}, std::int16_t{4}}) {
+    const cut_order equal = in_equal_pieces(graph, start, costs, with);
+    if (equal.order.nodes.empty() || equal.order.makespan >= best.order.makespan) continue;
+    best = detail::cut_further(graph, chain, costs, with, equal,
+                               filled<std::int16_t>(graph.nodes.size(), start), counts);
+  }
+  return best;
 }
 
 }  // namespace stretto::overlap
