@@ -122,7 +122,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
   buffer_use made;
   std::int32_t next_freed = 0;
   bool start = false;
-  int other = 0;  // of the waits beside it
+  int next_beside = 0;  // of the waits beside it
   event_wait beside;
   bool needed = false;
   // Whether the instruction may know of the sent message's receive; neighbours are told without a
@@ -207,10 +207,10 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
             needed = tells_alone();
           } else if (needed) {
             needed = before < 0 || row[before].own[recorded.stream] <= by;
-            other = at.wait_count == 1 ? end : at.first_wait;
-            for (; needed && other < end; ++other) {
-              if (other == wait) continue;
-              beside = waits[other];
+            next_beside = at.wait_count == 1 ? end : at.first_wait;
+            for (; needed && next_beside < end; ++next_beside) {
+              if (next_beside == wait) continue;
+              beside = waits[next_beside];
               if (!beside.previous_step && beside.why != wait_reason::starts_before &&
                   recorder[beside.event] > 0)
                 needed = row[recorder[beside.event] - 1].own[recorded.stream] <= by;
