@@ -52,9 +52,8 @@ std::string named(const std::vector<int>& layers, bool others) {
   if (layers.size() == 1) return first;
   const int apart = layers[1] - layers[0];
   for (std::size_t at = 1; at < layers.size(); ++at)
-    if (layers[at] - layers[at - 1] != apart) {
+    if (layers[at] - layers[at - 1] != apart)
       return others ? "others" : std::to_string(layers.size()) + " of " + first + "-" + last;
-    }
   if (apart == 1) return first + "-" + last;
   return first + "," + std::to_string(layers[1]) + (layers.size() > 2 ? ".." + last : "");
 }
@@ -135,8 +134,7 @@ std::vector<layer_entry> transformer_layers::kinds(std::span<const transformer> 
   const int ahead = ends_apart ? 1 : 0;  // what is before the layers
   const auto add = [&](const std::vector<int>& alike, bool others, transformer_part part) {
     if (alike.empty()) return;
-    part.first = std::min(alike.front() - ahead, layers);
-    if (part.first < 0) part.first = 0;
+    part.first = std::clamp(alike.front() - ahead, 0, layers);
     const one_stage at = pipeline_with(part, alike.back() + 1 == dealt(), pieces);
     for (std::size_t slice = 0; slice < slices.size(); ++slice) {
       const unit_costs costs = costs_of(slices[slice], at, of_model, on, recompute);

@@ -189,14 +189,6 @@ struct clock_rows {
     const clock* const row = clocks + static_cast<std::int64_t>(rank) * stride;
     return row[index].own[row[earlier].stream] > earlier;
   }
-  //! Whether whoever knows `here`, a clock of `rank`, knows that `peer` has done its receive
-  //! `there`, which runs on `stream` of the peer.
-  constexpr bool knows_taken(const clock& here, int rank, int peer, int there, int stream) const {
-    const int side = side_of(rank, peer, ranks);
-    if (side < 0) return false;
-    const std::int32_t latest = here.side[side];
-    return latest > 0 && at(peer, latest - 1).own[stream] > there;
-  }
 };
 
 }  // namespace stretto::lowering

@@ -154,8 +154,8 @@ struct transformer {
   }
   //! Weights of one layer on each rank; of GPT's default widths 12 h^2 + 13 h. Tensor parallelism
   //! leaves the norms and the biases of the row-split products whole.
-  //! @param dense  of dense_layers
-  constexpr std::int64_t layer_weights(bool dense = false) const {
+  constexpr std::int64_t layer_weights(const layer_kind& kind = {}) const {
+    const bool dense = kind.dense;
     const std::int64_t held = experts.count / experts.parallel;
     const std::int64_t matrices =
         attention_matrices() + (dense ? dense_matrices() : feed_forwards(held));
@@ -180,7 +180,7 @@ struct transformer {
   //! Of a stage, on each rank.
   constexpr std::int64_t stage_weights(const transformer_part& part) const {
     const std::int64_t dense = dense_in(part);
-    return (part.layers - dense) * layer_weights() + dense * layer_weights(true) +
+    return (part.layers - dense) * layer_weights() + dense * layer_weights({.dense = true}) +
            (part.embedding ? embedding_weights() : 0) +
            head_weights(part.head_pieces, part.head_norm);
   }

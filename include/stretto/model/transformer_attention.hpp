@@ -131,7 +131,7 @@ class transformer_attention {
   static constexpr op_work products_of(const transformer_ops& to, int products,
                                        std::int64_t width, std::int64_t of_keys) {
     const transformer& model = to.model();
-    const std::int64_t read = to.share(width) + before(to, model.seen(), of_keys);
+    const std::int64_t read = to.share(width) + bytes_of(to, model.seen(), of_keys);
     return {products * 2 * to.rows() * model.seen() * (width / to.shards()),
             products * (score_bytes(to) + read),
             0,
@@ -164,8 +164,8 @@ class transformer_attention {
            pieces_of::result);
   }
   //! The rank's share of the keys, or values, of so many tokens of each sequence.
-  static constexpr std::int64_t before(const transformer_ops& to, std::int64_t tokens,
-                                       std::int64_t width) {
+  static constexpr std::int64_t bytes_of(const transformer_ops& to, std::int64_t tokens,
+                                         std::int64_t width) {
     return tokens * to.model().microbatch * width * to.model().bytes.activation / to.shards();
   }
   //! Keys and values that a slice reads: its own, and those before, as far as a window reaches; of
@@ -176,11 +176,11 @@ class transformer_attention {
     const auto reach = [&](std::int64_t begin) {
       return windowed_ && model.window < begin ? model.window : begin;
     };
-    if (model.slice.end > 0) return before(to, model.length() + reach(model.slice.begin), width);
+    if (model.slice.end > 0) return bytes_of(to, model.length() + reach(model.slice.begin), width);
     std::int64_t all = 0;
     for (int slice = 0; slice < model.slices; ++slice)
       all += model.length() + reach(slice * model.length());
-    return before(to, all, width) / model.slices;
+    return bytes_of(to, all, width) / model.slices;
   }
   //! Products of scores and of values in one. On the average half of the scores are masked, and
   //! skipped. Where heads' widths differ their mean is the products' inner size.
