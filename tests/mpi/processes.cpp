@@ -6,6 +6,7 @@
 #include <string>
 
 #include "support/run_program.hpp"
+#include "support/training_text.hpp"
 
 // STRETTO_MPIRUN: the command that starts as many processes as the number that follows.
 // STRETTO_MPIRUN_ON: the same, which goes on when a process dies; empty: there is none.
@@ -137,11 +138,12 @@ TEST_CASE("who waits in an exchange hears who has failed, or left, long before t
 #ifdef STRETTO_TRAIN_PATH
 TEST_CASE("processes train to the bit what one process trains") {
   const test_support::temporary desk("train_mpi");
+  const test_support::training_text text;
   const auto left = [&](const char* name) { return desk.path() + "/" + name; };
   const auto arguments = [&](const char* checkpoint, int steps) {
     return "--layers 4 --width 16 --heads 2 --context 16 --microbatches 4 --ranks 2 --out " +
            desk.path() + " --sample 9 --steps " + std::to_string(steps) + " --save " +
-           left(checkpoint);
+           left(checkpoint) + ' ' + text.path();
   };
   std::filesystem::create_directories(desk.path());
   const auto same = [&](int processes, const std::string& more) {

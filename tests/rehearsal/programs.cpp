@@ -14,6 +14,7 @@
 
 #include "support/free_port.hpp"
 #include "support/run_program.hpp"
+#include "support/training_text.hpp"
 
 // STRETTO_REHEARSAL_PATH: what is loaded. STRETTO_BENCH_DIR, STRETTO_GPU_TESTS_DIR,
 // STRETTO_TRAIN_PATH: where the programs are.
@@ -214,8 +215,10 @@ TEST_CASE("the tests of GPUs pass; where there are too few they say so") {
 
 TEST_CASE("the trainer learns there what it learns on the host, also in two processes") {
   const test_support::temporary folder("rehearsed");
+  const test_support::training_text text;
   const std::string options =
-      " --layers 4 --ranks 2 --width 16 --heads 2 --context 16 --steps 3 --out " + folder.path();
+      " --layers 4 --ranks 2 --width 16 --heads 2 --context 16 --steps 3 --out " + folder.path() +
+      " " + text.path();
   const outcome here = test_support::run(STRETTO_TRAIN_PATH, options);
   CHECK(losses(here.out).size() == 3);
   const outcome one = rehearse(STRETTO_TRAIN_PATH, "--device cuda" + options);

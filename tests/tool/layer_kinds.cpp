@@ -2,7 +2,6 @@
 // few nodes, windows of attention.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,7 +14,6 @@ namespace {
 using nlohmann::json;
 using stretto::transformer;
 using stretto::transformer_part;
-using tool_tests::outcome;
 using tool_tests::run;
 using tool_tests::run_json;
 
@@ -135,11 +133,7 @@ TEST_CASE("costs: layers that attend to all are told apart from those with a win
 }
 
 TEST_CASE("sizes that do not go together are refused, and the option is named") {
-  struct refusal {
-    const char* arguments;
-    const char* says;
-  };
-  const refusal cases[] = {
+  tool_tests::check_refused("memory 1f1b --ranks 2 --microbatches 4", {
       {"--query-rank 8", "--query-rank 8: has a meaning only with --kv-rank"},
       {"--rotary-width 8", "--rotary-width 8: has a meaning only with --kv-rank"},
       {"--value-width 8", "--value-width 8: has a meaning only with --kv-rank"},
@@ -163,16 +157,7 @@ TEST_CASE("sizes that do not go together are refused, and the option is named") 
       {"--expert-nodes 2", "--expert-nodes 2: has a meaning only with --experts"},
       {"--experts 4 --dense-layers 25", "--dense-layers 25: --layers has 24"},
       {"--experts 4 --dense-layers 6 --layers 'Ettt|ttL'", "--dense-layers 6: --layers has 5"},
-  };
-  for (const auto& one : cases) {
-    INFO(one.arguments);
-    const outcome ran = run(std::string("memory 1f1b --ranks 2 --microbatches 4 ") + one.arguments);
-    INFO(ran.err);
-    CHECK(ran.exit == 2);
-    CHECK(ran.out.empty());
-    CHECK(ran.err.find(one.says) != std::string::npos);
-    CHECK(std::ranges::count(ran.err, '\n') == 1);
-  }
+  });
 }
 
 }  // namespace

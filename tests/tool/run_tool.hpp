@@ -1,6 +1,10 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
+#include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
@@ -24,6 +28,23 @@ inline outcome run(const std::string& arguments) {
 inline nlohmann::json run_json(const std::string& arguments) {
   const outcome ran = run(arguments);
   return ran.exit == 0 ? nlohmann::json::parse(ran.out) : nlohmann::json{{"failed", ran.err}};
+}
+
+//! What is refused, in one line that says so.
+struct refusal {
+  const char* arguments;
+  const char* says;
+};
+inline void check_refused(const std::string& command, std::initializer_list<refusal> cases) {
+  for (const refusal& one : cases) {
+    INFO(one.arguments);
+    const outcome ran = run(command + " " + one.arguments);
+    INFO(ran.err);
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    CHECK(ran.err.find(one.says) != std::string::npos);
+    CHECK(std::ranges::count(ran.err, '\n') == 1);
+  }
 }
 
 //! All that a pattern finds: its groups, of each place.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "support/run_program.hpp"
+#include "support/training_text.hpp"
 
 // STRETTO_TRAIN_PATH: the built program; STRETTO_TOOL_PATH: the tool, if it is built.
 
@@ -36,13 +37,6 @@ inline std::string small(const std::string& arguments = "") {
 
 //! A text to train on and a folder for what is left behind.
 struct desk {
-  desk() {
-    std::string bytes;
-    for (int line = 0; line < 200; ++line)
-      bytes += "line " + std::to_string(line * line) + " follows from its number\n";
-    text.write(bytes);
-  }
-
   outcome train(const std::string& arguments) const {
     return test_support::run(STRETTO_TRAIN_PATH,
                              "--out=" + out.path() + " " + arguments + " " + text.path());
@@ -56,7 +50,7 @@ struct desk {
     return (std::filesystem::path(out.path()) / name).string();
   }
 
-  temporary text{"train_text"};
+  test_support::training_text text;
   temporary out{"train_out"};
 };
 
