@@ -31,16 +31,6 @@ struct action_table {
   }
 };
 
-//! Whether the other side of a message, or the group of a collective, is the entry's.
-constexpr bool has_peer_of(std::int32_t peer, const job& entry, const placement& where) {
-  if (!is_message(entry.kind))
-    return (entry.kind != job_kind::all_reduce && entry.kind != job_kind::all_gather) ||
-           peer == entry.microbatch;
-  const bool onward =
-      entry.kind == job_kind::send_forward || entry.kind == job_kind::receive_backward;
-  return peer == where.rank_of(entry.stage + (onward ? 1 : -1), entry.microbatch);
-}
-
 //! Whether an op is of a job of its node, whose jobs the list has from `entry` on.
 constexpr bool is_op_of(const instruction& at, const op_part& part, const job* entry) {
   const int jobs = entry->paired ? 2 : 1;
@@ -73,30 +63,35 @@ constexpr verdict as_listed(const plan_view& plan, const replay_input& lists) {
   const bool scatters = lowering::replica_groups::gather(lists.groups);
   std::int32_t next = 0;
   bool open = false;  // ops of the node from `next` on have come, and more will
-  // Of the instruction at hand; copies, and here, because compilers are slow to read what lies in a
-  // plan, to make what a loop holds, and to call.
+  // Copies, and here: compilers are slow to read what lies in a plan, to make what a loop holds, and
+  // to call.
   instruction at;
-  job what;
   job entry;
   bool listed = false;
   for (std::int32_t index = 0; index < count; ++index) {
     at = instructions[index];
-    listed = next < entries;
+    if (next >= entries)
+      return refuse(fault::incomplete, reason::not_as_listed, rank, index, at.what);
     if (parts != nullptr && parts[index].op >= 0) {
-      listed = listed && detail::is_op_of(at, parts[index], list + next);
+      if (!detail::is_op_of(at, parts[index], list + next))
+        return refuse(fault::incomplete, reason::not_as_listed, rank, index, at.what);
       open = parts[index].ends == 0;
       next += parts[index].ends;
-    } else if (listed) {
-      entry = list[next++];
-      what = at.what;
-      listed = !open && what.stage == entry.stage && what.microbatch == entry.microbatch &&
-               what.slice == entry.slice && what.kind == entry.kind &&
-               what.paired == entry.paired &&
-               at.act == (scatters && lists.scatters(entry)
-                              ? action::reduce_scatter
-                              : acts.of[static_cast<int>(what.kind)]) &&
-               (what.kind <= job_kind::recompute || detail::has_peer_of(at.peer, entry, where));
+      continue;
     }
+    entry = list[next++];
+    listed = !open && at.what.stage == entry.stage && at.what.microbatch == entry.microbatch &&
+             at.what.slice == entry.slice && at.what.kind == entry.kind &&
+             at.what.paired == entry.paired &&
+             at.act == (scatters && lists.scatters(entry) ? action::reduce_scatter
+                                                          : acts.of[static_cast<int>(entry.kind)]);
+    // Whom a message goes to or comes from, or the group of a collective, is the entry's, too.
+    if (entry.kind == job_kind::send_forward || entry.kind == job_kind::receive_backward)
+      listed = listed && at.peer == where.rank_of(entry.stage + 1, entry.microbatch);
+    else if (entry.kind == job_kind::send_backward || entry.kind == job_kind::receive_forward)
+      listed = listed && at.peer == where.rank_of(entry.stage - 1, entry.microbatch);
+    else if (entry.kind == job_kind::all_reduce || entry.kind == job_kind::all_gather)
+      listed = listed && at.peer == entry.microbatch;
     if (!listed) return refuse(fault::incomplete, reason::not_as_listed, rank, index, at.what);
   }
   if (next == entries && !open) return {};

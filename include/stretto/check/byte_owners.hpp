@@ -13,9 +13,9 @@ namespace stretto::check::detail {
 class byte_owners {
  public:
   struct piece {
-    std::int64_t begin = 0;
-    std::int64_t end = 0;
-    std::int32_t owner = -1;
+    std::int64_t begin;
+    std::int64_t end;
+    std::int32_t owner;
   };
 
   constexpr explicit byte_owners(std::int64_t buffers)
@@ -28,12 +28,12 @@ class byte_owners {
 
   //! The lowest of all pieces, or the highest; there are none of no bytes.
   constexpr piece lowest() const {
-    return low_count_ > 0 ? piece_[0] : high_count_ > 0 ? piece_[room_] : piece{};
+    return low_count_ > 0 ? piece_[0] : high_count_ > 0 ? piece_[room_] : none;
   }
   constexpr piece highest() const {
     return high_count_ > 0  ? piece_[room_ + high_count_ - 1]
            : low_count_ > 0 ? piece_[low_count_ - 1]
-                            : piece{};
+                            : none;
   }
 
   //! Calls `visit(owner)` for every owner of bytes in [begin, end), who loses them to `owner`;
@@ -63,6 +63,7 @@ class byte_owners {
 
  private:
   static constexpr int hints = 1024;
+  static constexpr piece none{0, 0, -1};
 
   //! The same in one run, whose pieces lie from `first` on. @return where the new one lies
   template <class Visitor>

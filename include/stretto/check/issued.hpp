@@ -51,19 +51,10 @@ class issued_proof {
            where_.rank_of(from, due.microbatch) == rank;
   }
 
-  //! A message carries what its node has just made, once.
-  constexpr bool sends(const job& first, const job& last, const job& sent) {
-    const bool ahead = sent.kind == job_kind::send_forward;
-    const job& maker =
-        first.stage == sent.stage && (first.kind == job_kind::forward) == ahead ? first : last;
-    const int to = sent.stage + (ahead ? 1 : -1);
-    if (maker.stage != sent.stage || maker.microbatch != sent.microbatch ||
-        maker.slice != sent.slice || sent.paired ||
-        !(ahead ? maker.kind == job_kind::forward
-                : maker.kind == job_kind::backward || maker.kind == job_kind::backward_input) ||
-        to < 0 || to >= stages_)
-      return false;
-    return arrives(to, sent, ahead);
+  //! A message carries what its node has just made, once. It goes `ahead` or back, to stage `to`.
+  constexpr bool sends(const job& first, const job& last, const job& sent, bool ahead, int to) {
+    return !sent.paired && (makes(last, sent, ahead) || makes(first, sent, ahead)) &&
+           arrives(to, sent, ahead);
   }
 
   //! A message that was kept back carries what a node before has made, once.
@@ -105,11 +96,16 @@ class issued_proof {
     return (static_cast<std::int64_t>(stage) * microbatches_ + work.microbatch) * slices_ +
            work.slice;
   }
+  static constexpr bool makes(const job& maker, const job& sent, bool ahead) {
+    return maker.stage == sent.stage && maker.microbatch == sent.microbatch &&
+           maker.slice == sent.slice &&
+           (ahead ? maker.kind == job_kind::forward
+                  : maker.kind == job_kind::backward || maker.kind == job_kind::backward_input);
+  }
   constexpr bool arrives(int to, const job& sent, bool ahead) {
-    const std::uint8_t once = ahead ? got_input : got_gradient;
     std::uint8_t& here = there_[place(to, sent)];
-    if ((here & once) != 0) return false;
-    here |= once;
+    if ((here & (ahead ? got_input : got_gradient)) != 0) return false;
+    here |= ahead ? got_input : got_gradient;
     return true;
   }
 

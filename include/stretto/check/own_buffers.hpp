@@ -11,7 +11,7 @@ namespace detail {
 
 //! What an instruction does to the buffers of its own job, by its kind and their roles for it.
 struct touch_table {
-  //! The access; none: -1.
+  //! The access, plus one; none: 0.
   int mode[job_kind_count][buffer_role_count]{};
   //! A bit for each role that it cannot do without.
   int needs[job_kind_count]{};
@@ -20,8 +20,6 @@ struct touch_table {
   constexpr explicit touch_table(bool gathers) {
     using enum job_kind;
     using enum buffer_role;
-    for (auto& row : mode)
-      for (int& each : row) each = -1;
     for (const job_kind kind : {forward, recompute, backward, backward_input, backward_weight})
       set(kind, input, access::read, true);
     for (const job_kind kind : {forward, recompute}) {
@@ -58,7 +56,7 @@ struct touch_table {
 
  private:
   constexpr void set(job_kind kind, buffer_role role, access how, bool needed) {
-    mode[static_cast<int>(kind)][static_cast<int>(role)] = static_cast<int>(how);
+    mode[static_cast<int>(kind)][static_cast<int>(role)] = 1 + static_cast<int>(how);
     if (needed) needs[static_cast<int>(kind)] |= bit(role);
   }
 };
@@ -117,6 +115,17 @@ constexpr verdict own_buffers(const plan_view& plan) {
   int mode = 0;
   for (std::int32_t index = 0; index < count; ++index) {
     at = list[index];
+    // Mostly a message touches its own, and nothing else, which is said at once.
+    if (at.use_count == 1 && (at.act == action::send || at.act == action::receive)) {
+      touched = uses[at.first_use];
+      of = buffers[touched.buffer];
+      kind = static_cast<int>(at.what.kind);
+      if (of.stage == at.what.stage && of.microbatch == at.what.microbatch &&
+          of.slice == at.what.slice && of.role == touched.role &&
+          touches.needs[kind] == 1 << static_cast<int>(of.role) &&
+          touches.mode[kind][static_cast<int>(of.role)] == 1 + static_cast<int>(touched.mode))
+        continue;
+    }
     what = at.what;
     kind = static_cast<int>(what.kind);
     own = true;
@@ -126,12 +135,20 @@ constexpr verdict own_buffers(const plan_view& plan) {
     while (next < end) {
       touched = uses[next++];
       of = buffers[touched.buffer];
+      // And a job one of its own, in the role that it was made in.
+      if (of.stage == what.stage && of.microbatch == what.microbatch && of.slice == what.slice &&
+          of.role == touched.role &&
+          touches.mode[kind][static_cast<int>(of.role)] == 1 + static_cast<int>(touched.mode) &&
+          (seen & 1 << static_cast<int>(of.role)) == 0) {
+        seen |= 1 << static_cast<int>(of.role);
+        continue;
+      }
       role = static_cast<int>(touched.role);
       bit = 1 << role;
       if (touched.role >= collective && touched.role <= weights) {
         own = own && (touched.role == weights
                           ? of.role == weights && of.stage == what.stage &&
-                                touches.mode[kind][role] == static_cast<int>(touched.mode)
+                                touches.mode[kind][role] == 1 + static_cast<int>(touched.mode)
                           : detail::touches_sum(what, of, touched.mode));
         if (touched.role == collective && of.stage != what.microbatch) continue;
         if ((seen & bit) != 0) own = false;
@@ -151,10 +168,10 @@ constexpr verdict own_buffers(const plan_view& plan) {
       } else {
         // Of earlier slices, one after the other.
         if (of.slice != earlier++ || touched.role != stash) own = false;
-        if (what.kind == job_kind::forward) mode = static_cast<int>(access::read);
+        if (what.kind == job_kind::forward) mode = 1 + static_cast<int>(access::read);
       }
       if (of.stage != what.stage || of.microbatch != what.microbatch ||
-          static_cast<int>(touched.mode) != mode)
+          1 + static_cast<int>(touched.mode) != mode)
         own = false;
     }
     int needs = touches.needs[kind];

@@ -57,18 +57,19 @@ class plan_order : public replay_observer {
     if (plan.parts != nullptr) return ran_ops(rank, plan);
     if (index >= plan.count && outside(rank, index)) return;
     const instruction at = plan.instructions[index];
-    come(rank, index, at).own[at.stream] = index + 1;
+    come(rank, index, at);
   }
   constexpr void met(int sender, int send, int receiver, int receive) {
     rank_lists& from = plan_[sender];
     rank_lists& to = plan_[receiver];
-    if (from.parts != nullptr) send = from.next++;
-    if (to.parts != nullptr) receive = to.next++;
+    if (from.parts != nullptr) {
+      send = from.next++, receive = to.next++;
+      if ((send < from.count && other_than(sender, send, action::send)) ||
+          (receive < to.count && other_than(receiver, receive, action::receive)))
+        return;
+    }
     if ((send >= from.count && outside(sender, send)) ||
         (receive >= to.count && outside(receiver, receive)))
-      return;
-    if (from.parts != nullptr &&
-        (other_than(sender, send, action::send) || other_than(receiver, receive, action::receive)))
       return;
     const instruction sent = from.instructions[send];
     const instruction taken = to.instructions[receive];
@@ -133,7 +134,7 @@ class plan_order : public replay_observer {
       if (meets_others(act) && act != action::all_gather && other_than(rank, index, action::run))
         return;
       const instruction& at = plan.instructions[index];
-      come(rank, index, at).own[at.stream] = index + 1;
+      come(rank, index, at);
       if (plan.parts[index].ends == 0) continue;
       plan.ended = plan.parts[index].ends - 1;
       return;
@@ -156,35 +157,34 @@ class plan_order : public replay_observer {
   //! before it is done.
   constexpr lowering::clock& come(int rank, int index, const instruction& at) {
     const rank_lists& plan = plan_[rank];
-    int next = at.first_wait;
-    const int end = next + at.wait_count;
-    event_wait wait;  // here, because compilers are slow to make what a loop holds
     // Mostly a send waits for a job and nothing else, as all do that its stream holds.
-    std::int32_t follows = 0;
+    std::int32_t job = 0;  // it follows, plus one
     if (at.act == action::send && at.wait_count == 1 && at.stream != plan.end_stream) {
-      wait = plan.waits[next];
-      const std::int32_t by = wait.previous_step ? 0 : plan.recorder[wait.event];
-      if (by > 0 && wait.why != wait_reason::starts_before && plan.instructions[by - 1].stream == 0)
-        follows = by, next = end;
+      const event_wait wait = plan.waits[at.first_wait];
+      if (!wait.previous_step && wait.why != wait_reason::starts_before)
+        job = plan.recorder[wait.event];
+      if (job > 0 && plan.instructions[job - 1].stream != 0) job = 0;
     }
-    lowering::clock& here = follows > 0 ? known_.follow(rank, index, at.stream, follows - 1)
-                                        : known_.arrive(rank, index, at.stream);
+    lowering::clock& here = job > 0 ? known_.follow(rank, index, at.stream, job - 1)
+                                    : known_.arrive(rank, index, at.stream);
     if (at.stream == plan.end_stream) here.begun = true;
-    while (next < end) {
-      wait = plan.waits[next++];
-      if (wait.previous_step) {
-        if (wait.event == plan.end_event) here.begun = true;
-        continue;
+    if (job <= 0 && at.wait_count > 0) {
+      int next = at.first_wait;
+      event_wait wait;  // here, because compilers are slow to make what a loop holds
+      std::int32_t by = 0;
+      while (next < at.first_wait + at.wait_count) {
+        wait = plan.waits[next++];
+        if (wait.previous_step) {
+          if (wait.event == plan.end_event) here.begun = true;
+          continue;
+        }
+        // A wait for an event that this step has not recorded yet orders nothing.
+        by = plan.recorder[wait.event];
+        if (wait.why == wait_reason::starts_before ? by >= 0 : by <= 0) blame(rank, index, at);
+        // Of what has but begun no more is known.
+        else if (by > 0 && here.own[(&here)[by - 1 - index].stream] < by)
+          here.join((&here)[by - 1 - index]);
       }
-      // A wait for an event that this step has not recorded yet orders nothing.
-      const std::int32_t by = plan.recorder[wait.event];
-      if (wait.why == wait_reason::starts_before ? by >= 0 : by <= 0) {
-        blame(rank, index, at);
-        continue;
-      }
-      if (by < 0) continue;  // which has begun, no more
-      const lowering::clock& earlier = (&here)[by - 1 - index];
-      if (here.own[earlier.stream] < by) here.join(earlier);
     }
     if (at.record >= 0) {
       std::int32_t& by = plan.recorder[at.record];

@@ -54,11 +54,11 @@ constexpr bool done_before(const plan_view& plan, const lowering::clock_rows& kn
 
 //! Who has touched a buffer so far; indices plus one.
 struct accesses {
-  std::int32_t written = 0;     // latest write
-  std::int32_t release = 0;     // the instruction before which its life is over
-  std::int32_t behind_all = 0;  // latest access, if all others were done before it; else 0,
-  std::int32_t behind_on = 0;   // and on which stream
-  std::int32_t on[lowering::max_streams]{};  // else the latest of each stream
+  std::int32_t written;     // latest write
+  std::int32_t release;     // the instruction before which its life is over
+  std::int32_t behind_all;  // latest access, if all others were done before it; else 0,
+  std::int32_t behind_on;   // and on which stream
+  std::int32_t on[lowering::max_streams];  // else the latest of each stream
 
   //! One that is not known to come after all others.
   constexpr void come(std::int32_t index, int stream) {

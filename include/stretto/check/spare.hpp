@@ -34,9 +34,14 @@ class knowledge_without {
   //! on its stream.
   template <class Knows>
   constexpr bool others(std::int32_t index, int left_out, const Knows& knows) const {
-    if (other_waits(index, left_out, knows)) return true;
+    return other_waits(index, left_out, knows) ||
+           (list_[index].act == action::receive && messages(index, knows));
+  }
+
+  //! The same of what a message that `index` receives brings.
+  template <class Knows>
+  constexpr bool messages(std::int32_t index, const Knows& knows) const {
     const instruction& here = list_[index];
-    if (here.act != action::receive) return false;
     lowering::clock now = mine_[index];
     if (now.lap > 0 && knows(mine_[now.lap - 1])) return true;
     // What its peer knew of this rank as it sent.
@@ -105,6 +110,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
   const event_wait* const waits = plan.waits.data();
   const auto count = static_cast<std::int32_t>(plan.instructions.size());
   const buffer_use* const uses = plan.uses.data();
+  const buffer* const buffers = plan.buffers.data();
   const std::int32_t* const released = plan.released.data();
   const lowering::clock* const row =
       known.clocks + static_cast<std::int64_t>(rank) * known.stride;
@@ -120,6 +126,8 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
   std::int32_t by = 0;  // what is waited for
   instruction recorded;
   buffer_use made;
+  buffer taken;
+  buffer left;
   std::int32_t next_freed = 0;
   bool start = false;
   int next_beside = 0;  // of the waits beside it
@@ -140,6 +148,8 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
     const auto ended = [&](const lowering::clock& now) { return now.own[list[gate].stream] > gate; };
     return !(before >= 0 && ended(row[before])) && !knowledge.other_waits(index, wait, ended);
   };
+  // Whether a clock says that the other instruction, which is no send, has ended.
+  const auto ended = [&](const lowering::clock& now) { return now.own[recorded.stream] > by; };
   // Whether nothing but the wait says that the other instruction has ended.
   const auto tells_alone = [&] {
     const done_when done(plan, known, plans, by);
@@ -193,6 +203,13 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
                      (uses[at.first_use].buffer == made.buffer ||
                       (at.use_count > 1 && uses[at.first_use + 1].buffer == made.buffer));
           }
+          // Or a message takes its first one's place.
+          if (!needed && at.act == action::receive && at.use_count > 0 && recorded.use_count > 0) {
+            taken = buffers[uses[at.first_use].buffer];
+            left = buffers[uses[recorded.first_use].buffer];
+            needed = taken.offset == left.offset && taken.bytes > 0 && left.bytes > 0 &&
+                     uses[at.first_use].mode != access::read;
+          }
           // Or it is sent, and given back here.
           if (recorded.act == action::send && recorded.use_count > 0)
             for (next_freed = at.first_release;
@@ -203,7 +220,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
                    (parts != nullptr && clash_behind(plan, by, recorded, index));
           // And mostly it is the stream, or another wait, that is asked whether the other has ended;
           // what the peer says of a message nobody may have heard of.
-          if (needed && (at.act == action::receive || (recorded.act == action::send && heard()))) {
+          if (needed && recorded.act == action::send && (at.act == action::receive || heard())) {
             needed = tells_alone();
           } else if (needed) {
             needed = before < 0 || row[before].own[recorded.stream] <= by;
@@ -215,6 +232,7 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
                   recorder[beside.event] > 0)
                 needed = row[recorder[beside.event] - 1].own[recorded.stream] <= by;
             }
+            if (needed && at.act == action::receive) needed = !knowledge.messages(index, ended);
           }
         } else if (event.previous_step == (event.why == wait_reason::gate) &&
                    start == (event.why == wait_reason::starts_before)) {

@@ -92,7 +92,6 @@ class data_order : public replay_observer {
       const clock& brought = (&here)[from - 1 - index];
       if (here.own[brought.stream] < from) here.join(brought), here.after = from;
     }
-    here.own[here.stream] = index + 1;
     if (in_.receive_lead >= 0 && work.kind <= job_kind::recompute)
       node_end_[std::int64_t{rank} * stride_ + nodes_.come(rank, work)] = index;
   }
@@ -119,7 +118,7 @@ class data_order : public replay_observer {
     known_.meet(through.side, send, sends, receive, receives);
     if (laps_.any) laps_.met(sent, sender, send, sends, receiver, receive, receives);
     if (!receives.begun) receives.begun = true, gate = clock::step_start;
-    receives.gate = gate;
+    sends.gate = clock::open, receives.gate = gate;
     const std::int64_t per_stage = std::int64_t{microbatches_} * slices_;
     if (ahead) cell_[from + per_stage].input = receive + 1;
     else cell_[from - per_stage].gradient = receive + 1;

@@ -70,51 +70,44 @@ class happens_before {
  public:
   //! `clocks` has room for ranks * stride, fresh, and is kept by the caller.
   constexpr happens_before(clock* clocks, int ranks, int stride)
-      : clocks_(clocks),
-        ranks_(ranks),
-        stride_(stride),
-        last_(ranks * max_streams),
-        last_on_(last_.data()),
-        followed_(ranks * max_streams),
-        followed_on_(followed_.data()) {}
+      : ranks_(ranks), rows_(ranks), row_(rows_.data()) {
+    for (int rank = 0; rank < ranks; ++rank)
+      row_[rank].clocks = clocks + static_cast<std::int64_t>(rank) * stride;
+  }
   constexpr ~happens_before() = default;  // nvcc does not find it constexpr by itself
 
-  //! The instruction comes to its stream: after everything that stream holds.
+  //! The instruction comes to its stream: after everything that stream holds. Nothing that it knows
+  //! later comes behind it, so it may say at once that it is done.
   constexpr clock& arrive(int rank, int index, int stream) {
-    std::int32_t& last = last_on_[rank * max_streams + stream];
-    clock* const row = clocks_ + static_cast<std::int64_t>(rank) * stride_;
-    clock& here = row[index];
-    if (last > 0) here = row[last - 1];
+    row& of = row_[rank];
+    clock& here = of.clocks[index];
+    if (of.last[stream] > 0) here = of.clocks[of.last[stream] - 1];
     else here.stream = static_cast<std::uint8_t>(stream), here.far = stream >= 5;
-    last = index + 1;
+    here.own[stream] = of.last[stream] = index + 1;
     return here;
   }
   //! The same of an instruction that also comes after `job` of the compute stream, and after nothing
   //! else. Its clock's `after` is that job's if its stream must wait for it, and else 0.
   constexpr clock& follow(int rank, int index, int stream, std::int32_t job) {
-    std::int32_t& last = last_on_[rank * max_streams + stream];
-    std::int32_t& followed = followed_on_[rank * max_streams + stream];
-    clock* const row = clocks_ + static_cast<std::int64_t>(rank) * stride_;
-    clock& here = row[index];
-    const bool known = last > 0 && row[last - 1].own[0] > job;
-    const bool alike = followed == last;
-    if (known || !alike) {
-      arrive(rank, index, stream);
-      if (!known) here.join(row[job]);
-    } else {
-      // The stream holds what waited for earlier jobs, and nothing that this one does not know.
-      here = row[job];
-      here.stream = static_cast<std::uint8_t>(stream);
-      if (stream >= 5) here.far = true;
-      last = index + 1;
+    row& of = row_[rank];
+    clock& here = of.clocks[index];
+    if (of.followed[stream] == of.last[stream]) {
+      of.followed[stream] = index + 1;
+      if (of.last[stream] == 0 || of.clocks[of.last[stream] - 1].own[0] <= job) {
+        // The stream holds what waited for earlier jobs, and nothing that this one does not know.
+        here = of.clocks[job];
+        here.stream = static_cast<std::uint8_t>(stream);
+        if (stream >= 5) here.far = true;
+        here.after = job + 1;
+        here.own[stream] = of.last[stream] = index + 1;
+        return here;
+      }
     }
-    if (alike) followed = index + 1;
-    here.after = known ? 0 : job + 1;
+    arrive(rank, index, stream).after = 0;
+    if (here.own[0] <= job) here.join(of.clocks[job]), here.after = job + 1;
     return here;
   }
-  constexpr clock* row_of(int rank) {
-    return clocks_ + static_cast<std::int64_t>(rank) * stride_;
-  }
+  constexpr clock* row_of(int rank) { return row_[rank].clocks; }
   //! A send and its receive, which have come to their streams, are done.
   //! @param side  of the sender that the receiver is on; see side_of
   static constexpr void meet(int side, int send, clock& sends, int receive, clock& receives) {
@@ -126,9 +119,7 @@ class happens_before {
       if (heard > 0 && receives.own[there[heard - 1].stream] < heard)
         receives.join(there[heard - 1]);
     }
-    sends.gate = receives.gate = clock::open, sends.lap = receives.lap = 0;
-    sends.partner = receive + 1, sends.own[sends.stream] = send + 1;
-    receives.partner = send + 1, receives.own[receives.stream] = receive + 1;
+    sends.partner = receive + 1, receives.partner = send + 1, receives.lap = 0;
   }
   //! All members come to a collective, are done as one, and learn what their neighbours knew.
   template <class Members>
@@ -145,10 +136,6 @@ class happens_before {
       if (member[previous]) learn(rank, steps[rank], previous, steps[previous], before[previous]);
       if (member[next]) learn(rank, steps[rank], next, steps[next], before[next]);
     }
-    for (std::int32_t rank : members) {
-      clock& here = row_of(rank)[steps[rank]];
-      here.own[here.stream] = steps[rank] + 1;
-    }
   }
 
  private:
@@ -157,18 +144,21 @@ class happens_before {
     const int mine = side_of(rank, peer, ranks_);
     const int theirs = side_of(peer, rank, ranks_);
     if (mine < 0 || theirs < 0) return;
-    clock* const row = row_of(rank);
-    row[index].side[mine] = there + 1;
-    if (known.side[theirs] > 0) row[index].join(row[known.side[theirs] - 1]);
+    clock* const clocks = row_of(rank);
+    clocks[index].side[mine] = there + 1;
+    if (known.side[theirs] > 0) clocks[index].join(clocks[known.side[theirs] - 1]);
   }
 
-  clock* clocks_;
+  //! Of a rank. No initialisers: see scratch.
+  struct row {
+    clock* clocks;
+    std::int32_t last[max_streams];      // on each stream, plus one
+    std::int32_t followed[max_streams];  // the same, if all of the stream follow jobs
+  };
+
   int ranks_;
-  int stride_;
-  scratch<std::int32_t> last_;
-  std::int32_t* last_on_;
-  scratch<std::int32_t> followed_;  // the latest on each stream, plus one, if all of it follow jobs
-  std::int32_t* followed_on_;
+  scratch<row> rows_;
+  row* row_;
 };
 
 //! The clocks of all instructions of all ranks, read only: a send is known to be taken through any

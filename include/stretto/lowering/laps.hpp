@@ -55,11 +55,11 @@ class laps {
   //! What is known of a stage's message for one slice: of the one that brings its input, and of
   //! the one that takes on its output.
   struct hop {
-    std::int32_t length = 0;  // hops in a row that end with the input
-    std::int32_t receive = 0;
-    std::int32_t receive_stream = 0;
-    std::int32_t sender = 0;  // plus one
-    std::int32_t send = 0;
+    std::int32_t length;  // hops in a row that end with the input
+    std::int32_t receive;
+    std::int32_t receive_stream;
+    std::int32_t sender;  // plus one
+    std::int32_t send;
   };
 
   int ranks_;

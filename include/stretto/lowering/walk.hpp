@@ -18,10 +18,10 @@ struct proven_lists {
 //! list that is not the rank's part of it ends the walk.
 //! @param observer hears of `ran(rank, index, work)`, and of met and joined as a replay_observer
 //! @param proof asked of every entry before the observer hears of it, when it `proves`: `runs(rank,
-//!        work)` of jobs; `sends(first, last, sent)` of a message behind its node, the jobs `first`
-//!        and `last`; `sends_late(sent)` of one that was kept back; `reduces(rank, work)` of a
-//!        sum over data-parallel replicas behind them;
-//!        `ends(cursor)` of the lists from there on
+//!        work)` of jobs; `sends(first, last, sent, ahead, to)` of a message behind its node, the
+//!        jobs `first` and `last`, which goes ahead or back, to stage `to`; `sends_late(sent)` of
+//!        one that was kept back; `reduces(rank, work)` of a sum over data-parallel replicas behind
+//!        them; `ends(cursor)` of the lists from there on
 //! @return ok, or fault::rendezvous at the first entry that departs from the order or the proof
 template <class Observer, class Proof = const proven_lists>
 constexpr verdict walk(const replay_input& input, const order_view& order, Observer& observer,
@@ -150,7 +150,7 @@ constexpr verdict walk(const replay_input& input, const order_view& order, Obser
         return broken(peer);
       }
       if constexpr (Proof::proves)
-        if (!proof.sends(first, last, sent)) return broken(rank);
+        if (!proof.sends(first, last, sent, ahead, to)) return broken(rank);
       observer.met(rank, at, peer, there);
       cursor[peer] = there + 1;
     }

@@ -57,8 +57,9 @@ struct placement {
     return kind == placement_kind::bidirectional && microbatch > (microbatches - 1) / 2 ? 1 : 0;
   }
   constexpr int rank_of(int stage, int microbatch) const {
+    if (kind == placement_kind::looped) return stage % ranks;
     switch (kind) {
-      case placement_kind::looped: return stage % ranks;
+      case placement_kind::looped: break;
       case placement_kind::wave:
         return (stage / ranks) % 2 == 0 ? stage % ranks : ranks - 1 - stage % ranks;
       case placement_kind::bidirectional:

@@ -242,10 +242,11 @@ struct plan_view {
   //! @return whether it is the one before
   constexpr bool released_as_ends(std::int32_t id, std::int32_t index) const {
     if (index < 1) return false;
-    const instruction& before = instructions[static_cast<std::size_t>(index - 1)];
+    const instruction& before = instructions.data()[index - 1];
     if (before.act == action::send) return false;
-    for (const buffer_use& use : uses_of(before))
-      if (use.buffer == id) return true;
+    const buffer_use* const its = uses.data() + before.first_use;  // compilers are slow at spans
+    for (std::int32_t use = 0; use < before.use_count; ++use)
+      if (its[use].buffer == id) return true;
     return false;
   }
   constexpr std::span<const std::int32_t> members_of(const group_info& group) const {
