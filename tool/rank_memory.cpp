@@ -142,6 +142,10 @@ std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t
                               .stash = stages[stage].stash,
                               .gradients = summed.bytes[stage],
                               .kept = stages[stage].kept});
+  if (summed.of_ends > 0) {
+    request.groups = {{.first = 0, .count = 2, .elements = summed.of_ends / 4}};
+    request.members = {where.rank_of(0, 0), where.rank_of(where.stages() - 1, 0)};
+  }
   request.train = trains;
   request.data_parallel = summed.data_parallel;
   const planned made(compute, overlap::separate{}, request);

@@ -339,6 +339,9 @@ void transformer_options::refuse(transformer_rule broken) const {
                        : " is no multiple of it times --tensor-parallel " +
                              std::to_string(model.tensor_parallel)));
       return;
+    case transformer_rule::tied_head_whole:
+      because("--head-pieces", model.head_pieces, "cuts no head that is tied (--tied-head)");
+      return;
     case transformer_rule::dense_beside_experts:  // refused above
     case transformer_rule::dense_width_alone:
       throw bad_input(std::string(describe(broken)));

@@ -11,6 +11,15 @@
 
 namespace stretto::tool {
 
+namespace {
+
+//! Whether the rank of the first stage has the last one, too, in whichever direction.
+bool has_both_ends(const placement& where) {
+  return where.chunk_on(where.rank_of(0, 0), where.stages() - 1) >= 0;
+}
+
+}  // namespace
+
 std::vector<transformer_part> transformer_ranks::dealt(const placement& where) const {
   const transformer& model = of_model.model;
   const std::string letters = how.letters();
@@ -63,6 +72,7 @@ std::vector<transformer_part> transformer_ranks::dealt(const placement& where) c
     }
   }
   if (!counted) parts.back().head_pieces = 1, parts.back().head_norm = true;
+  parts.back().beside_embedding = parts.size() > 1 && has_both_ends(where);
   return parts;
 }
 
@@ -94,26 +104,35 @@ chain_maker transformer_ranks::chains(const placement& where) const {
 
 summed_gradients transformer_ranks::summed(const placement& where) const {
   summed_gradients made{.bytes = {}, .data_parallel = of_model.replicas > 1};
+  const auto refuse_large = [&](std::int64_t bytes, const std::string& of, const char* who) {
+    if (bytes > lowering::most_bytes)
+      throw bad_option("--layers", layers_text,
+                       "the gradients of " + of + " take " + std::to_string(bytes) +
+                           " bytes in single precision, in which " + who +
+                           " sum them, and may take 2^40");
+  };
+  if (sums_ends(where)) made.of_ends = 4 * of_model.model.table_weights();
+  refuse_large(made.of_ends, "the tied head", "both ends");
   int stage = 0;
   for (const transformer_part& part : dealt(where)) {
     // Those of a stage on two ranks are all summed, by these.
     const std::int64_t weights = where.kind == placement_kind::bidirectional
                                      ? of_model.model.stage_weights(part)
                                      : of_model.model.summed_weights(part, of_model.replicas);
-    made.bytes.push_back(sums(where) ? 4 * weights : 0);
-    if (made.bytes.back() > lowering::most_bytes)
-      throw bad_option("--layers", layers_text,
-                       "the gradients of stage " + std::to_string(stage) + " take " +
-                           std::to_string(made.bytes.back()) +
-                           " bytes in single precision, in which replicas sum them, and may "
-                           "take 2^40");
-    ++stage;
+    made.bytes.push_back(sums_stages(where) ? 4 * weights : 0);
+    refuse_large(made.bytes.back(), "stage " + std::to_string(stage++), "replicas");
   }
   return made;
 }
 
 bool transformer_ranks::sums(const placement& where) const {
+  return sums_stages(where) || sums_ends(where);
+}
+bool transformer_ranks::sums_stages(const placement& where) const {
   return !forward_only && (of_model.replicas > 1 || where.kind == placement_kind::bidirectional);
+}
+bool transformer_ranks::sums_ends(const placement& where) const {
+  return !forward_only && of_model.model.tied_head && !has_both_ends(where);
 }
 
 std::int64_t transformer_ranks::message() const {

@@ -29,7 +29,7 @@ struct transformer_ranks {
   //! The maker outlives neither this nor `of_model`.
   chain_maker chains(const placement& where) const;
 
-  //! Whether gradients are summed over replicas of stages.
+  //! Whether gradients are summed over ranks.
   bool sums(const placement& where) const;
   //! In single precision, whatever gradients are in.
   summed_gradients summed(const placement& where) const;
@@ -44,6 +44,10 @@ struct transformer_ranks {
   job_table job_costs(const placement& where, verdict& unsound, bool split, bool copies) const;
 
  private:
+  //! Whether those of stages are, over their replicas; and those of a tied head, over the ranks that
+  //! have it at either end.
+  bool sums_stages(const placement& where) const;
+  bool sums_ends(const placement& where) const;
   std::int64_t state_bytes(const placement& where, int rank,
                            const std::vector<transformer_part>& parts) const;
   //! @param again  with the recomputes that are asked for

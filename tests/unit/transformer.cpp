@@ -23,6 +23,7 @@ using stretto::attention_kernel;
 using stretto::job_kind;
 using stretto::program_chain;
 using stretto::transformer;
+using stretto::transformer_part;
 using transformer_chains::chain_of;
 using transformer_chains::change_of_layer;
 using transformer_chains::measured_chain;
@@ -225,14 +226,23 @@ TEST_CASE("experts' weights are dealt among those who hold them") {
 }
 
 TEST_CASE("the weights of published models") {
-  const auto all = [](const transformer& model, int layers, bool tied) {
-    return model.stage_weights({layers, true, 1, true}) - (tied ? model.vocabulary * model.hidden : 0);
+  const auto all = [](transformer model, int layers, bool tied) {
+    model.tied_head = tied;
+    return model.stage_weights({layers, true, 1, true});
   };
   // GPT-2 small and XL, whose head is the embedding.
   CHECK(all({.hidden = 768, .heads = 12, .sequence = 1024, .vocabulary = 50257}, 12, true) ==
         124'439'808);
   CHECK(all({.hidden = 1600, .heads = 25, .sequence = 1024, .vocabulary = 50257}, 48, true) ==
         1'557'611'200);
+  // Llama 3.2 1B.
+  CHECK(all({.hidden = 2048,
+             .heads = 32,
+             .vocabulary = 128256,
+             .layers = architecture::llama,
+             .kv_heads = 8,
+             .feed_forward = 8192},
+            16, true) == 1'235'814'400);
   // Mistral NeMo, whose heads are narrower than hidden / heads.
   CHECK(all({.hidden = 5120,
              .heads = 32,
@@ -282,6 +292,44 @@ TEST_CASE("the weights of published models") {
   // What a token meets: two experts, the shared ones, the router.
   CHECK(model.layer_products() ==
         4096 * (2 * 4096 + 2 * 1024) + 5 * one + 8 * 4096 + 2 * model.sequence * 4096);
+}
+
+TEST_CASE("of a tied head a rank has one matrix, which its jobs read from either end") {
+  transformer model{.hidden = 512,
+                    .heads = 8,
+                    .vocabulary = 4096,
+                    .tensor_parallel = 2,
+                    .bytes = stretto::mixed_precision,
+                    .tied_head = true};
+  transformer untied = model;
+  untied.tied_head = false;
+  const transformer_part first{2, true}, last{2, false, 1, true};
+  transformer_part beside = last;
+  beside.beside_embedding = true;
+  const std::int64_t table = 4096 * 512 / 2;
+  CHECK(model.table_weights() == table);
+  // Where it is elsewhere, each end has its copy.
+  for (const transformer_part& part : {first, last})
+    CHECK(model.state_bytes(part) == untied.state_bytes(part));
+  CHECK(untied.state_bytes(beside) == untied.state_bytes(last));
+  CHECK(model.state_bytes(beside) == untied.state_bytes(last) - 16 * table);
+  CHECK(model.weight_bytes(beside) == untied.weight_bytes(last) - 2 * table);
+  CHECK(model.summed_weights(beside, 8) == untied.summed_weights(last, 8) - table);
+  CHECK(model.sum_message(beside, 8) < untied.sum_message(last, 8));
+  transformer_part middle{2, false};
+  middle.beside_embedding = true;
+  CHECK(model.stage_weights(middle) == untied.stage_weights(middle));
+  // What replicas hold in parts is gathered for the head as it is for the embedding.
+  model.weight_shards = untied.weight_shards = 4;
+  CHECK(model.weight_bytes(beside) == untied.weight_bytes(last) - 2 * table / 4);
+  CHECK(model.gathered_bytes(beside) == untied.gathered_bytes(last));
+  CHECK(model.gather_message(beside) == untied.gather_message(last));
+  CHECK(model.gathered_bytes({2, true, 1, true}) ==
+        untied.gathered_bytes({2, true, 1, true}) - 2 * table);
+  model.head_pieces = 2;
+  CHECK(model.broken_rule() == stretto::transformer_rule::tied_head_whole);
+  untied.head_pieces = 2;
+  CHECK(untied.broken_rule() == stretto::transformer_rule::none);
 }
 
 //! Every make of layers, with and without what splits them.

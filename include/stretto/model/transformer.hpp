@@ -49,6 +49,9 @@ struct transformer {
   //! one to the next is the last norm's result, with each token's largest logit, sum of exponentials
   //! and target's logit so far; what comes back, its gradient so far, with the sum of all. 1: whole.
   int head_pieces = 1;
+  //! The head's matrix is the embeddings' (Press and Wolf 2017; GPT-2, Gemma): a rank that has both
+  //! has one. Where stages of two ranks have them each has a copy, whose gradients are summed.
+  bool tied_head = false;
 
   constexpr bool operator==(const transformer&) const = default;
   //! The first rule that the sizes break: all else here, and what is made of it, means something
@@ -85,6 +88,7 @@ struct transformer {
       return shards_divide_heads;
     if (kv_heads % shards != 0 || feed_forward_width() % shards != 0) return shards_divide_widths;
     if (vocabulary / shards % head_pieces != 0) return pieces_divide_vocabulary;
+    if (tied_head && head_pieces > 1) return tied_head_whole;
     if (dense_layers == 0 && dense_feed_forward > 0) return dense_width_alone;
     if (experts.count == 0) return dense_layers > 0 ? dense_beside_experts : none;
     if (shards > 1) return experts_whole;
@@ -167,22 +171,21 @@ struct transformer {
                tensor_parallel +
            (5 + blocks) * hidden;
   }
-  //! Token embeddings, and GPT's of positions; the head shares none of them.
+  //! A vector for each token.
+  constexpr std::int64_t table_weights() const { return vocabulary * hidden / tensor_parallel; }
+  //! Token embeddings, and GPT's of positions.
   constexpr std::int64_t embedding_weights() const {
-    return vocabulary * hidden / tensor_parallel +
-           (layers == architecture::gpt ? sequence * hidden : 0);
+    return table_weights() + (layers == architecture::gpt ? sequence * hidden : 0);
   }
   //! So many pieces of the product with the vocabulary, and the last norm.
   constexpr std::int64_t head_weights(std::int64_t pieces, bool norm) const {
     return vocabulary / tensor_parallel / head_pieces * pieces * hidden +
            (norm ? (layers == architecture::gpt ? 2 : 1) * hidden : 0);
   }
-  //! Of a stage, on each rank.
+  //! Of a stage, on each rank. (Of a tied head without what another stage of the rank has.)
   constexpr std::int64_t stage_weights(const transformer_part& part) const {
-    const std::int64_t dense = dense_in(part);
-    return (part.layers - dense) * layer_weights() + dense * layer_weights({.dense = true}) +
-           (part.embedding ? embedding_weights() : 0) +
-           head_weights(part.head_pieces, part.head_norm);
+    const bool tied = tied_head && part.head_pieces > 0;
+    return used_weights(part) - (tied && part.beside_embedding ? table_weights() : 0);
   }
   //! Weights, gradients and optimizer state of such a stage.
   constexpr std::int64_t state_bytes(const transformer_part& part) const {
@@ -199,7 +202,7 @@ struct transformer {
   constexpr std::int64_t gathered_bytes(const transformer_part& part) const {
     if (weight_shards == 1) return 0;
     const std::int64_t whole = weight_shards > experts.parallel ? 0 : dealt_weights(part);
-    return bytes.weight * (stage_weights(part) - whole);
+    return bytes.weight * (used_weights(part) - whole);
   }
 
   //! Bytes that leave each device when the weights of such a stage are gathered: around a ring;
@@ -209,7 +212,7 @@ struct transformer {
     const auto around = [&](int members, std::int64_t weights) {
       return members < 2 ? 0 : (members - 1) * one_of(members, bytes.weight * weights);
     };
-    return around(weight_shards, stage_weights(part) - dealt) +
+    return around(weight_shards, used_weights(part) - dealt) +
            around(weight_shards / experts.parallel, dealt);
   }
   //! Of the weights of such a stage those whose gradients so many data-parallel replicas sum: not
@@ -238,6 +241,14 @@ struct transformer {
   }
 
  private:
+  //! What the jobs of a stage read.
+  constexpr std::int64_t used_weights(const transformer_part& part) const {
+    const std::int64_t dense = dense_in(part);
+    const bool tied = tied_head && part.head_pieces > 0 && part.embedding;
+    return (part.layers - dense) * layer_weights() + dense * layer_weights({.dense = true}) +
+           (part.embedding ? embedding_weights() : 0) +
+           head_weights(part.head_pieces, part.head_norm) - (tied ? table_weights() : 0);
+  }
   //! Layers of a stage that are among dense_layers.
   constexpr std::int64_t dense_in(const transformer_part& part) const {
     const std::int64_t left = dense_layers - part.first;

@@ -85,6 +85,7 @@ struct transformer_part {
   std::int64_t head_pieces = 0;  //!< of transformer::head_pieces, behind the layers
   bool head_norm = false;        //!< the first of them is among these: the last norm goes with it
   std::int64_t first = 0;  //!< the number of its first layer in the model: see kind_of
+  bool beside_embedding = false;  //!< another stage of its rank has it: see transformer::tied_head
 
   constexpr bool operator==(const transformer_part&) const = default;
   constexpr bool is_empty() const { return layers == 0 && !embedding && head_pieces == 0; }

@@ -23,6 +23,7 @@ enum class transformer_rule : std::uint8_t {
                         //!< has of the sequence, where that is split
   shards_divide_widths,  //!< kv_heads and the feed-forward's width are multiples of tensor_parallel
   pieces_divide_vocabulary,  //!< vocabulary is a multiple of head_pieces times tensor_parallel
+  tied_head_whole,       //!< a tied head is not in pieces
   dense_beside_experts,  //!< dense layers are beside others with experts
   dense_width_alone,     //!< dense_feed_forward is given with dense_layers
   experts_whole,         //!< layers with experts are not split by tensor parallelism
@@ -65,6 +66,8 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "kv_heads and the feed-forward's width must be multiples of tensor_parallel";
     case transformer_rule::pieces_divide_vocabulary:
       return "vocabulary is no multiple of head_pieces times tensor_parallel";
+    case transformer_rule::tied_head_whole:
+      return "a tied head is whole: head_pieces must be 1";
     case transformer_rule::dense_beside_experts:
       return "dense_layers has a meaning only with experts";
     case transformer_rule::dense_width_alone:
