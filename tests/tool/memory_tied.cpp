@@ -38,7 +38,8 @@ TEST_CASE("a rank that has both ends has the tied matrix once") {
     CAPTURE(v);
     CHECK(saved(v, "--ranks 4 --chunks 2", 0, "state") == 16 * table);
     CHECK(saved(v, "--ranks 4 --chunks 2", 0, "activations") == 0);
-    for (const std::size_t other : {1u, 3u}) CHECK(saved(v, "--ranks 4 --chunks 2", other, "total") == 0);
+    for (const std::size_t other : {1u, 3u})
+      CHECK(saved(v, "--ranks 4 --chunks 2", other, "total") == 0);
   }
   CHECK(saved("1f1b", "--ranks 1", 0, "total") == 16 * table);
   CHECK(saved("hanayo", "--ranks 4 --chunks 4", 0, "state") == 16 * table);
@@ -56,7 +57,7 @@ TEST_CASE("a rank that has both ends has the tied matrix once") {
         (4 + 12 / 4) * table);
 }
 
-TEST_CASE("two ranks that have an end each have a copy each of the tied matrix, and sum gradients") {
+TEST_CASE("two ranks at the ends have a copy each of the tied matrix, whose gradients they sum") {
   const auto sums = [](const std::string& schedule, const std::string& options) {
     const json all = needs(schedule, options + " --tied-head");
     CAPTURE(all.dump());
