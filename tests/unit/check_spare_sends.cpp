@@ -127,5 +127,33 @@ TEST_CASE("a message that the peer is known to have taken need not be waited for
   }
 }
 
+TEST_CASE("a message waits for who was in its place, if that has any bytes") {
+  const auto judged = [](std::int64_t offset, std::int64_t before, std::int64_t bytes,
+                         access job, access receive) {
+    by_hand mine, other;
+    mine.add(0, {}, {{0, job}});
+    mine.add(1, {0}, {{1, receive}}, action::receive);
+    mine.buffers[0].bytes = before;
+    mine.buffers[1].offset = offset;
+    mine.buffers[1].bytes = bytes;
+    other.add(2, {}, {{0, reads}}, action::send);
+    other.buffers[0].bytes = bytes;
+    const std::array plans{mine.view(0), other.view(1)};
+    std::vector<stretto::lowering::clock> clocks(2 * room);
+    stretto::check::plan_order watch(plans, clocks.data(), room);
+    watch.ran(0, 0, {});
+    watch.met(1, 0, 0, 1);
+    REQUIRE(watch.found().ok());
+    return stretto::check::spare(plans, {clocks.data(), 2, room}, 0).what;
+  };
+  CHECK(judged(0, 64, 64, writes, writes) == fault::none);
+  CHECK(judged(0, 64, 64, reads, writes) == fault::none);
+  CHECK(judged(32, 64, 64, writes, writes) == fault::none);
+  CHECK(judged(64, 64, 64, writes, writes) == fault::idle_event);
+  CHECK(judged(0, 0, 64, writes, writes) == fault::idle_event);
+  CHECK(judged(0, 64, 0, writes, writes) == fault::idle_event);
+  CHECK(judged(0, 64, 64, reads, reads) == fault::idle_event);
+}
+
 }  // namespace
 }  // namespace check_spare_sends

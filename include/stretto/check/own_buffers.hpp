@@ -115,14 +115,13 @@ constexpr verdict own_buffers(const plan_view& plan) {
   int mode = 0;
   for (std::int32_t index = 0; index < count; ++index) {
     at = list[index];
-    // Mostly a message touches its own, and nothing else, which is said at once.
+    // Mostly a message touches its own, in the one role that it can, which is said at once.
     if (at.use_count == 1 && (at.act == action::send || at.act == action::receive)) {
       touched = uses[at.first_use];
       of = buffers[touched.buffer];
       kind = static_cast<int>(at.what.kind);
       if (of.stage == at.what.stage && of.microbatch == at.what.microbatch &&
           of.slice == at.what.slice && of.role == touched.role &&
-          touches.needs[kind] == 1 << static_cast<int>(of.role) &&
           touches.mode[kind][static_cast<int>(of.role)] == 1 + static_cast<int>(touched.mode))
         continue;
     }
