@@ -15,9 +15,10 @@ constexpr std::int64_t hidden = 512, vocabulary = 32768, table = hidden * vocabu
 
 json needs(const std::string& schedule, const std::string& options) {
   const json all = run_json("memory " + schedule +
-                            " --microbatches 8 --layers 16 --hidden 512 --heads 8 --sequence 256 "
-                            "--vocabulary 32768 --format json " +
-                            options);
+                            " --microbatches 8 --layers 16 --heads 8 --sequence 256 --format json "
+                            "--hidden " +
+                            std::to_string(hidden) + " --vocabulary " + std::to_string(vocabulary) +
+                            " " + options);
   return all.contains("need") ? all["need"] : all;
 }
 

@@ -12,6 +12,7 @@ namespace stretto::check::detail {
 //! there later, as saved bytes do below messages, does not move what lies above.
 class byte_owners {
  public:
+  //! No initialisers: see scratch.
   struct piece {
     std::int64_t begin;
     std::int64_t end;

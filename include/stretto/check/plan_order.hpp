@@ -158,17 +158,17 @@ class plan_order : public replay_observer {
   constexpr lowering::clock& come(int rank, int index, const instruction& at) {
     const rank_lists& plan = plan_[rank];
     // Mostly a send waits for a job and nothing else, as all do that its stream holds.
-    std::int32_t job = 0;  // it follows, plus one
+    std::int32_t maker = 0;  // that job, plus one
     if (at.act == action::send && at.wait_count == 1 && at.stream != plan.end_stream) {
       const event_wait wait = plan.waits[at.first_wait];
       if (!wait.previous_step && wait.why != wait_reason::starts_before)
-        job = plan.recorder[wait.event];
-      if (job > 0 && plan.instructions[job - 1].stream != 0) job = 0;
+        maker = plan.recorder[wait.event];
+      if (maker > 0 && plan.instructions[maker - 1].stream != 0) maker = 0;
     }
-    lowering::clock& here = job > 0 ? known_.follow(rank, index, at.stream, job - 1)
-                                    : known_.arrive(rank, index, at.stream);
+    lowering::clock& here = maker > 0 ? known_.follow(rank, index, at.stream, maker - 1)
+                                      : known_.arrive(rank, index, at.stream);
     if (at.stream == plan.end_stream) here.begun = true;
-    if (job <= 0 && at.wait_count > 0) {
+    if (maker <= 0 && at.wait_count > 0) {
       int next = at.first_wait;
       event_wait wait;  // here, because compilers are slow to make what a loop holds
       std::int32_t by = 0;

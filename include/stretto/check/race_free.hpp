@@ -52,7 +52,7 @@ constexpr bool done_before(const plan_view& plan, const lowering::clock_rows& kn
   return done_when(plan, known, plans, earlier)(now);
 }
 
-//! Who has touched a buffer so far; indices plus one.
+//! Who has touched a buffer so far; indices plus one. No initialisers: see scratch.
 struct accesses {
   std::int32_t written;     // latest write
   std::int32_t release;     // the instruction before which its life is over

@@ -53,7 +53,7 @@ class laps {
 
  private:
   //! What is known of a stage's message for one slice: of the one that brings its input, and of
-  //! the one that takes on its output.
+  //! the one that takes on its output. No initialisers: see scratch.
   struct hop {
     std::int32_t length;  // hops in a row that end with the input
     std::int32_t receive;

@@ -58,16 +58,10 @@ struct placement {
   }
   constexpr int rank_of(int stage, int microbatch) const {
     if (kind == placement_kind::looped) return stage % ranks;
-    switch (kind) {
-      case placement_kind::looped: break;
-      case placement_kind::wave:
-        return (stage / ranks) % 2 == 0 ? stage % ranks : ranks - 1 - stage % ranks;
-      case placement_kind::bidirectional:
-        return (stage / ranks + direction(microbatch)) % 2 == 0 ? stage % ranks
-                                                                : ranks - 1 - stage % ranks;
-      case placement_kind::table: return table[stage];
-    }
-    return -1;
+    if (kind == placement_kind::table) return table[stage];
+    // Back and forth, from the other end in direction 1, which `wave` has not.
+    return (stage / ranks + direction(microbatch)) % 2 == 0 ? stage % ranks
+                                                            : ranks - 1 - stage % ranks;
   }
   constexpr int rank_of(const job& work) const { return rank_of(work.stage, work.microbatch); }
   //! The rank that has a stage in direction `way`, whether micro-batches go that way or not; where
