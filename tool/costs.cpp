@@ -188,7 +188,7 @@ struct costs_command {
               << (model.head_pieces > 1 ? std::string(ends_apart ? "" : " and the head") + " in " +
                                               std::to_string(model.head_pieces) + " pieces"
                                         : "")
-              << ", each on " << std::max(model.tensor_parallel, model.experts.parallel) << " of "
+              << ", each on " << of_model.devices() << " of "
               << of_machine.device
               << ", ns and KiB. Whole saves: what a whole\nbackward takes less than its halves. "
                  "Kept: from the forward on, and from I to W. State: weights,\ngradients and "
@@ -197,9 +197,7 @@ struct costs_command {
                              "brings back.\n"
                            : "")
               << (on_.to_host > 0 ? "Copy: of what is kept, to the host or back.\n" : "")
-              << (sums() ? "Sum: of gradients, over " + std::to_string(of_model.replicas) +
-                               " replicas.\n"
-                         : "")
+              << (sums() ? "Sum: of gradients, over " + of_model.told_replicas() + ".\n" : "")
               << (gathers() ? "Gather: of weights, from " + std::to_string(model.weight_shards) +
                                   " replicas, and what they then take.\n"
                             : "")

@@ -64,9 +64,11 @@ struct overlap_command {
 
   void run() {
     of_model.settle(layers, std::to_string(layers), 1);
-    if (of_machine.network > 0 && of_model.model.experts.parallel == 1)
+    if (of_machine.network > 0 && of_model.model.experts.parallel == 1 &&
+        !of_model.model.context_between_nodes())
       throw bad_option("--network", std::to_string(of_machine.network),
-                       "carries what goes to experts of other replicas alone (--expert-parallel)");
+                       "carries what goes to experts of other replicas (--expert-parallel), and "
+                       "between nodes that share a sequence (--context-parallel), alone");
     on_ = of_machine.settle();
     with_.multiprocessors = on_.multiprocessors;
     with_.outstanding = outstanding;
@@ -152,6 +154,7 @@ struct overlap_command {
     if (format == "json") {
       ordered_json text{{"device", of_machine.device},
                         {"tensor_parallel", of_model.model.tensor_parallel},
+                        {"context_parallel", of_model.model.context_parallel},
                         {"expert_parallel", of_model.model.experts.parallel}};
       for (const ordered_job& job : jobs) {
         ordered_json ways = ordered_json::array();
@@ -187,9 +190,8 @@ struct overlap_command {
       std::snprintf(text, sizeof text, "%.1f", static_cast<double>(bytes) / (1 << 20));
       return std::string(text);
     };
-    const transformer& model = of_model.model;
     std::cout << "A stage of " << layers << (layers == 1 ? " layer" : " layers") << " on "
-              << std::max(model.tensor_parallel, model.experts.parallel) << " of "
+              << of_model.devices() << " of "
               << of_machine.device << ", ms. Hidden: "
               << "what communication adds no time for;\nat most: what streams and "
               << "multiprocessors allow, whatever the order and the pieces.\n\n";
@@ -253,7 +255,8 @@ struct overlap_command {
 void add_overlap(CLI::App& app) {
   auto* command = app.add_subcommand(
       "overlap",
-      "How much of a layer's communication, tensor-parallel or to experts, lies behind computation");
+      "How much of a layer's communication, over its devices, those that share its sequences or "
+      "have its experts, lies behind computation");
   command->footer(exit_codes);
   const auto mine = std::make_shared<overlap_command>();
   mine->add(*command);

@@ -13,13 +13,14 @@ namespace stretto::tool {
 //! latent attention makes of theirs, all but messages.
 inline const std::vector<std::string> recompute_words{"none", "attention", "norms", "full"};
 inline constexpr std::string_view recompute_says =
-    "none, attention (scores, softmax, dropout), norms (with latent attention also the queries, "
-    "keys and values that it makes of theirs), full";
+    "none, attention (scores, softmax, dropout, and what is gathered for them), norms (with latent "
+    "attention also the queries, keys and values that it makes of theirs), full";
 
 //! The chain with a second run of such ops before each backward.
 //! @param what  one of recompute_words
 inline program_chain recomputed(program_chain chain, std::string_view what) {
-  constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
+  constexpr std::string_view core[] = {"gather keys and values", "scores", "softmax",
+                                       "attention dropout"};
   constexpr std::string_view norms[] = {"norm",    "low keys norm",   "low queries norm",
                                         "queries", "keys and values", "rotary"};
   if (what == "full") return memory::recompute(chain, memory::recompute_full{});

@@ -11,6 +11,12 @@
 
 namespace stretto::tool {
 
+namespace {
+
+constexpr int most_replicas = 1 << 20;
+
+}  // namespace
+
 void transformer_options::add(CLI::App& command) {
   const auto size = [&](const char* option, auto& value, const char* says, std::int64_t most) {
     command.add_option(option, value, says)
@@ -73,11 +79,19 @@ void transformer_options::add(CLI::App& command) {
         "Nodes on which a token's experts lie, at most: one copy travels to each (default: one "
         "for each expert)",
         1 << 16);
-  other("--node-devices", model.experts.node_devices, "Devices of such a node (default 8)",
-        1 << 16);
   size("--tensor-parallel", model.tensor_parallel, "Devices that share each layer", 1 << 12);
   command.add_flag("--sequence-parallel", model.sequence_parallel,
                    "They also share what they would each keep");
+  size("--context-parallel", model.context_parallel,
+       "Devices, each as many as share a layer, among whom every sequence is dealt", 1 << 12);
+  command
+      .add_option("--context-exchange", exchange,
+                  "How they come to one another's keys and values: gather: before they attend to "
+                  "them; ring: one device's after the other's, meanwhile")
+      ->check(CLI::IsMember({"gather", "ring"}))
+      ->capture_default_str();
+  other("--node-devices", model.node_devices,
+        "Devices of a node, with --expert-nodes or --context-parallel (default 8)", 1 << 16);
   command
       .add_option("--precision", precision,
                   "mixed: weights and gradients of 2 bytes, master weights and moments "
@@ -92,20 +106,20 @@ void transformer_options::add_state(CLI::App& command) {
   command
       .add_option("--data-parallel", data_parallel,
                   "Replicas of the whole pipeline, over which each stage's gradients are summed in "
-                  "single precision (default: as many as weights, experts or what the optimizer "
-                  "keeps are dealt among)")
-      ->check(CLI::Range(1, 1 << 20).description(""));
+                  "single precision, and over --context-parallel of each (default: as many as "
+                  "weights, experts or what the optimizer keeps are dealt among)")
+      ->check(CLI::Range(1, most_replicas).description(""));
   command
       .add_option("--optimizer-shards", model.optimizer_shards,
                   "Data-parallel replicas among whom what the optimizer keeps is dealt, master "
                   "weights included (ZeRO-1, a distributed optimizer; default 1: each has all)")
-      ->check(CLI::Range(1, 1 << 20).description(""));
+      ->check(CLI::Range(1, most_replicas).description(""));
   command
       .add_option("--weight-shards", model.weight_shards,
                   "Data-parallel replicas among whom weights are dealt, and with them what the "
                   "optimizer keeps; each gathers a stage's before it uses them (ZeRO-3, FSDP; "
                   "default 1: each has all)")
-      ->check(CLI::Range(1, 1 << 20).description(""));
+      ->check(CLI::Range(1, most_replicas).description(""));
 }
 
 void transformer_options::add_dense(CLI::App& command) {
@@ -130,12 +144,21 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
                                         : mixed_precision_wide_gradients;
   model.layers = layers == "llama" ? architecture::llama : architecture::gpt;
   model.attention = attention == "fused" ? attention_kernel::fused : attention_kernel::plain;
+  model.exchange = exchange == "ring" ? context_exchange::ring : context_exchange::gather;
   model.slices = slices;
   refuse_experts_alone();
+  refuse_context_alone();
   refuse_latent_alone();
   refuse(model.broken_rule());
-  replicas = data_parallel.value_or(
-      std::max({model.weight_shards, model.optimizer_shards, model.experts.parallel}));
+  const int dealt =
+      std::max({model.weight_shards, model.optimizer_shards, model.experts.parallel});
+  const int shared = model.context_parallel;
+  const int pipelines = data_parallel.value_or((dealt + shared - 1) / shared);
+  if (pipelines > most_replicas / shared)
+    throw bad_option("--context-parallel", std::to_string(shared),
+                     "times --data-parallel " + std::to_string(pipelines) + " is more than " +
+                         std::to_string(most_replicas));
+  replicas = pipelines * shared;
   refuse_replicas();
   refuse_overflow();
   // What one micro-batch keeps in all layers, and the weights.
@@ -178,9 +201,6 @@ void transformer_options::refuse_huge(const program_chain& chain) const {
 
 void transformer_options::refuse_experts_alone() const {
   const expert_mixture& mixed = model.experts;
-  if (mixed.nodes == 0 && mixed.node_devices != expert_mixture{}.node_devices)
-    throw bad_option("--node-devices", std::to_string(mixed.node_devices),
-                     "has a meaning only with --expert-nodes");
   if (model.dense_feed_forward > 0 && model.dense_layers == 0)
     throw bad_option("--dense-feed-forward", std::to_string(model.dense_feed_forward),
                      "has a meaning only with --dense-layers");
@@ -193,6 +213,15 @@ void transformer_options::refuse_experts_alone() const {
   if (mixed.nodes > 0) alone("--expert-nodes", mixed.nodes);
   if (mixed.parallel > 1) alone("--expert-parallel", mixed.parallel);
   if (mixed.per_token != expert_mixture{}.per_token) alone("--experts-per-token", mixed.per_token);
+}
+
+void transformer_options::refuse_context_alone() const {
+  if (model.exchange == context_exchange::ring && model.context_parallel == 1)
+    throw bad_option("--context-exchange", exchange, "has a meaning only with --context-parallel");
+  if (model.experts.nodes == 0 && model.context_parallel == 1 &&
+      model.node_devices != transformer{}.node_devices)
+    throw bad_option("--node-devices", std::to_string(model.node_devices),
+                     "has a meaning only with --expert-nodes or --context-parallel");
 }
 
 void transformer_options::refuse_latent_alone() const {
@@ -214,9 +243,12 @@ void transformer_options::refuse_replicas() const {
                      "is no multiple of --weight-shards " + std::to_string(model.weight_shards) +
                          ", among whom what the optimizer keeps is dealt with the weights");
   const auto no_multiple_of = [&](const char* option, int value) {
+    const int shared = model.context_parallel;
     if (replicas % value != 0)
       throw bad_option(option, std::to_string(value),
-                       "--data-parallel " + std::to_string(replicas) + " is no multiple of it");
+                       "--data-parallel " + std::to_string(replicas / shared) +
+                           (shared > 1 ? " times --context-parallel " + std::to_string(shared) : "") +
+                           " is no multiple of it");
   };
   no_multiple_of("--optimizer-shards", model.optimizer_shards);
   no_multiple_of("--weight-shards", model.weight_shards);
@@ -227,6 +259,12 @@ void transformer_options::refuse_dense(std::int64_t layers) const {
   if (model.dense_layers > layers)
     throw bad_option("--dense-layers", std::to_string(model.dense_layers),
                      "--layers has " + std::to_string(layers));
+}
+
+std::string transformer_options::told_replicas() const {
+  const int shared = model.context_parallel;
+  return std::to_string(replicas / shared) + (replicas == shared ? " replica" : " replicas") +
+         (shared > 1 ? " of " + std::to_string(shared) + " that share sequences" : "");
 }
 
 double transformer_options::widest_head() const {
@@ -313,6 +351,15 @@ void transformer_options::refuse(transformer_rule broken) const {
       return;
     case transformer_rule::part_of_sequence:  // which commands choose within it
       throw bad_input(std::string(describe(broken)));
+    case transformer_rule::context_divides_sequence:
+      because("--context-parallel", model.context_parallel,
+              (model.slices == 1 ? "--sequence " : "a slice of --sequence, ") +
+                  std::to_string(model.length()) + ", is no multiple of twice as many");
+      return;
+    case transformer_rule::ring_of_fused:
+      throw bad_option("--context-exchange", exchange,
+                       model.window > 0 ? "does not go with --window"
+                                        : "goes with --attention fused");
     case transformer_rule::shards_divide_heads:
       if (model.heads % shards != 0)
         because("--tensor-parallel", shards, no_multiple("--heads", model.heads));
@@ -322,7 +369,10 @@ void transformer_options::refuse(transformer_rule broken) const {
                     std::to_string((model.vocabulary / shards + 1) * shards) + " is one");
       because(
           "--tensor-parallel", shards,
-          no_multiple(model.slices == 1 ? "--sequence" : "a slice of --sequence", model.length()) +
+          no_multiple(model.context_parallel > 1 ? "what --context-parallel leaves of --sequence"
+                      : model.slices == 1        ? "--sequence"
+                                                 : "a slice of --sequence",
+                      model.held()) +
               ", which --sequence-parallel splits");
       return;
     case transformer_rule::shards_divide_widths:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,14 +19,17 @@ namespace stretto::tool {
 
 //! --hidden, --heads, --kv-heads, --head-width, --kv-rank and what goes with it, --feed-forward,
 //! --sequence, --batch, --vocabulary, --architecture, --attention, --window and its pattern,
-//! --experts and what goes with it, --tensor-parallel, --sequence-parallel, --precision.
+//! --experts and what goes with it, --tensor-parallel, --sequence-parallel, --context-parallel,
+//! --context-exchange, --node-devices, --precision.
 struct transformer_options {
   transformer model{};
   std::string precision = "mixed";
   std::string layers = "gpt";
   std::string attention = "plain";
+  std::string exchange = "gather";
   std::optional<int> data_parallel;
-  int replicas = 1;  //!< whose gradients are summed: so many, or as something is dealt among
+  int replicas = 1;  //!< whose gradients are summed: so many, or as something is dealt among, each
+                     //!< time as many as share a sequence
 
   void add(CLI::App& command);
   //! --data-parallel, --optimizer-shards and --weight-shards, which matter to what holds weights.
@@ -41,6 +45,12 @@ struct transformer_options {
   //! @param slices        of every sequence
   //! @throws bad_input for sizes that do not divide, or whose sums leave 64 bits
   void settle(int count, const std::string& layers_text, int slices);
+  //! That a layer is on.
+  int devices() const {
+    return std::max(model.tensor_parallel * model.context_parallel, model.experts.parallel);
+  }
+  //! "8 replicas", or what they are made of.
+  std::string told_replicas() const;
   //! @param layers  of attention, that the model has
   //! @throws bad_input for more of --dense-layers
   void refuse_dense(std::int64_t layers) const;
@@ -50,6 +60,7 @@ struct transformer_options {
 
  private:
   void refuse_experts_alone() const;
+  void refuse_context_alone() const;
   void refuse_latent_alone() const;
   void refuse_replicas() const;
   void refuse_overflow() const;

@@ -220,8 +220,9 @@ TEST_CASE("what does not fit is named") {
   CHECK(complaint("--tensor-parallel 3").find("--tensor-parallel 3") != std::string::npos);
   CHECK(complaint("--layers 0").find("--layers") != std::string::npos);
   CHECK(complaint("--network 50") ==
-        "stretto: --network 50: carries what goes to experts of other replicas alone "
-        "(--expert-parallel)\n");
+        "stretto: --network 50: carries what goes to experts of other replicas "
+        "(--expert-parallel), and between nodes that share a sequence (--context-parallel), "
+        "alone\n");
 }
 
 }  // namespace

@@ -499,7 +499,7 @@ TEST_CASE("ops in pieces take no longer than whole, or than all in as many") {
                                      .head_width = 128,
                                      .latent = {512, 1536, 64, 128},
                                      .feed_forward = 2048,
-                                     .experts = {256, 8, 1, 64, 4, 8}};
+                                     .experts = {256, 8, 1, 64, 4}};
   for (const stretto::transformer& model : {wide, experts}) {
     const auto chain = middle_rank(model, 1, false, on);
     const overlap::piece_costs costs{on.launch, on.launch + on.latency};

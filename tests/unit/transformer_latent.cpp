@@ -97,7 +97,7 @@ TEST_CASE("sizes of latent attention and of dense layers that do not go together
   broken({.dense_layers = 1}, dense_beside_experts);
   broken({.dense_feed_forward = 64}, dense_width_alone);
   broken({.experts = {.count = 4}, .dense_feed_forward = 64}, dense_width_alone);
-  broken({.experts = {.count = 4, .node_devices = 0}}, sizes_positive);
+  broken({.node_devices = 0, .experts = {.count = 4}}, sizes_positive);
   broken({.experts = {.count = 4}, .dense_layers = 1, .dense_feed_forward = 64}, none);
   broken({.experts = {.count = 4}, .dense_layers = -1}, sizes_positive);
   broken({.experts = {.count = 4}, .dense_feed_forward = -1}, sizes_positive);

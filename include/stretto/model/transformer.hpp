@@ -16,6 +16,13 @@ struct transformer {
   std::int64_t vocabulary = 50304;
   int tensor_parallel = 1;  //!< ranks that share each layer (Megatron's column and row split)
   bool sequence_parallel = false;  //!< what tensor parallelism would replicate is split, too
+  //! Devices (each as many as share a layer) among whom the tokens of every sequence are dealt: each
+  //! has two equal parts, one as far from the beginning as the other is from the end, so that all
+  //! attend to as much (Llama 3 and Megatron-LM deal them so). To weights, their gradients and what
+  //! the optimizer keeps they are data-parallel replicas, with which those below are counted.
+  int context_parallel = 1;
+  context_exchange exchange = context_exchange::gather;
+  std::int64_t node_devices = 8;  //!< between which messages do not go over the network
   precision bytes{};
   //! Data-parallel replicas among whom what the optimizer keeps is dealt, each weight's with one of
   //! those who hold it (ZeRO's first stage, Rajbhandari et al. 2020, as Megatron-LM's distributed
@@ -61,7 +68,7 @@ struct transformer {
     const std::int64_t shards = tensor_parallel;
     for (const std::int64_t size : {hidden, heads, sequence, microbatch, vocabulary, shards,
                                     std::int64_t{slices}, std::int64_t{experts.parallel},
-                                    experts.node_devices,
+                                    std::int64_t{context_parallel}, node_devices,
                                     std::int64_t{optimizer_shards}, std::int64_t{weight_shards},
                                     std::int64_t{head_pieces}})
       if (size < 1) return sizes_positive;
@@ -83,8 +90,12 @@ struct transformer {
     } else if (sequence % slices != 0) {
       return slices_divide_sequence;
     }
+    if (context_parallel > 1 && length() % (2 * std::int64_t{context_parallel}) != 0)
+      return context_divides_sequence;
+    if (exchange == context_exchange::ring && (attention != attention_kernel::fused || window > 0))
+      return ring_of_fused;
     if (heads % shards != 0 || vocabulary % shards != 0 ||
-        (sequence_parallel && length() % shards != 0))
+        (sequence_parallel && held() % shards != 0))
       return shards_divide_heads;
     if (kv_heads % shards != 0 || feed_forward_width() % shards != 0) return shards_divide_widths;
     if (vocabulary / shards % head_pieces != 0) return pieces_divide_vocabulary;
@@ -101,8 +112,18 @@ struct transformer {
   constexpr std::int64_t length() const {
     return slice.end > 0 ? slice.end - slice.begin : sequence / slices;
   }
-  //! Of one job.
-  constexpr std::int64_t tokens() const { return length() * microbatch; }
+  //! Of these what a device has that shares it with others.
+  constexpr std::int64_t held() const { return length() / context_parallel; }
+  //! Times that a device attends to what one has, of all that go round.
+  constexpr int ring_steps() const {
+    return exchange == context_exchange::ring ? context_parallel : 1;
+  }
+  //! Those that share a sequence are on several nodes; those that share a layer are neighbours.
+  constexpr bool context_between_nodes() const {
+    return context_parallel > 1 && std::int64_t{context_parallel} * tensor_parallel > node_devices;
+  }
+  //! Of one job, on one device.
+  constexpr std::int64_t tokens() const { return held() * microbatch; }
   //! A job has but a part of each sequence.
   constexpr bool sliced() const { return length() < sequence; }
   //! The sequence from its beginning to the end of what the job has of it; of equal slices to that
@@ -114,12 +135,15 @@ struct transformer {
             .windowed = window > 0 && (window_pattern == 0 || (layer + 1) % window_pattern != 0)};
   }
   //! Twice the keys that a token attends to, on the average, where each sees itself and those
-  //! before, as far as a window reaches.
+  //! before, as far as a window reaches. Of devices that share a sequence with a window the one
+  //! with its middle has most, which is told.
   constexpr std::int64_t attends_twice(bool windowed = false) const {
-    const std::int64_t begin = slice.begin, end = seen();
-    if (!windowed || window >= end) return end + begin;
-    if (window <= begin) return 2 * window;
-    return (window * window - begin * begin + 2 * window * (end - window)) / (end - begin);
+    if (!windowed || window >= seen()) return seen() + slice.begin;
+    const bool given = slice.end > 0;
+    std::int64_t sum = 0;
+    for (int at = 0; at < (given ? 1 : slices); ++at)
+      sum += attended_twice((given ? slice.begin : at * length()) + (length() - held()) / 2);
+    return sum / (given ? 1 : slices) / held();
   }
   //! Of all heads' queries, of keys, of values, and of what attention makes of these.
   constexpr std::int64_t query_width() const { return heads * (one_head() + latent.rotary); }
@@ -241,6 +265,13 @@ struct transformer {
   }
 
  private:
+  //! Twice the keys of a window that as many tokens as a device has attend to, from `begin` on.
+  constexpr std::int64_t attended_twice(std::int64_t begin) const {
+    const std::int64_t end = begin + held();
+    if (window >= end) return end * end - begin * begin;
+    if (window <= begin) return 2 * window * (end - begin);
+    return window * window - begin * begin + 2 * window * (end - window);
+  }
   //! What the jobs of a stage read.
   constexpr std::int64_t used_weights(const transformer_part& part) const {
     const std::int64_t dense = dense_in(part);

@@ -154,14 +154,15 @@ class transformer_experts {
     const expert_mixture& mixed = to.model().experts;
     std::int64_t copies = mixed.per_token;
     std::int64_t places = mixed.parallel;
-    const std::int64_t nodes = (places + mixed.node_devices - 1) / mixed.node_devices;
+    const std::int64_t of_node = to.model().node_devices;
+    const std::int64_t nodes = (places + of_node - 1) / of_node;
     if (mixed.nodes > 0 && nodes > 1) {
       places = nodes;
       copies = std::min({copies, mixed.nodes, nodes});
     }
     const std::int64_t row = to.model().hidden * to.model().bytes.activation;
     to.message(name, {reads(from), writes(result)},
-               to.rows() * copies * row * (places - 1) / places);
+               to.rows() * copies * row * (places - 1) / places, true, pieces_of::rows);
   }
 
   constexpr void shared_forward(transformer_ops& to) {

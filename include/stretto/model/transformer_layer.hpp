@@ -34,6 +34,14 @@ enum class attention_kernel : std::uint8_t {
           //!< the scores again for the backward (FlashAttention-2, Dao 2023)
 };
 
+//! How devices that share a sequence come to the keys and values of one another.
+enum class context_exchange : std::uint8_t {
+  gather,  //!< all at once, before they are attended to (Llama 3, Grattafiori et al. 2024, section
+           //!< 3.3.2); gradients are summed at once, of which each gets its own
+  ring,    //!< device by device, while those that came before are attended to (Ring Attention, Liu et
+           //!< al. 2023); each device adds its own to the gradients, which go round behind them
+};
+
 //! Experts in place of a layer's feed-forward, each with its width; every token goes to some.
 struct expert_mixture {
   std::int64_t count = 0;      //!< 0: none
@@ -43,7 +51,6 @@ struct expert_mixture {
   //! Nodes on which a token's experts lie, at most: one copy travels to each but its own, and is
   //! shared there over faster links. 0: a copy travels for each expert on another device.
   std::int64_t nodes = 0;
-  std::int64_t node_devices = 8;  //!< of such a node
 
   constexpr bool operator==(const expert_mixture&) const = default;
 };

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,7 +16,8 @@
 namespace stretto {
 
 //! Adds ops of one rank's share of a transformer to its programs: what they touch, how they may be
-//! cut, and what they take by a machine's roofline or as measured there. Where ranks share the
+//! cut, and what they take by a machine's roofline or as measured there. Rows are the tokens that one
+//! device has of a job: where several share a sequence, its own. Where ranks share the
 //! layers, a row-split product is followed by the sum of its parts, forwards, and a column-split
 //! one backwards, on the stream for that; nothing is copied besides. Where those are scattered and
 //! gathered (sequence parallelism), a piece of rows is the same part of what each rank holds.
@@ -80,6 +82,10 @@ class transformer_ops {
                      const op_work& work, pieces_of cut = pieces_of::rows) {
     out_.add(name, touched, {.time = time(work), .cut = cut});
   }
+  constexpr void add(std::string_view name, std::span<const op_use> touched, const op_work& work,
+                     pieces_of cut) {
+    out_.add(name, touched, {.time = time(work), .cut = cut});
+  }
   //! Gradients of weights: each needs all rows.
   constexpr void weights(std::string_view name, std::initializer_list<op_use> touched,
                          const op_work& work) {
@@ -94,13 +100,13 @@ class transformer_ops {
               .holds = static_cast<std::int16_t>(on_.collective),
               .collective = true});
   }
-  //! What goes to the other replicas as it is, and comes from them.
+  //! What goes to other replicas, or those who share the sequence, and comes from them.
   constexpr void message(std::string_view name, std::initializer_list<op_use> touched,
-                         std::int64_t bytes) {
+                         std::int64_t bytes, bool between_nodes, pieces_of cut) {
     out_.add(name, touched,
-             {.time = time({.message = bytes, .between_nodes = true}),
+             {.time = time({.message = bytes, .between_nodes = between_nodes}),
               .stream = static_cast<std::uint8_t>(stream_type::data_parallel),
-              .cut = pieces_of::rows,
+              .cut = cut,
               .holds = static_cast<std::int16_t>(on_.collective)});
   }
   //! A product of which each rank has only a summand, and the sum.

@@ -19,8 +19,12 @@ enum class transformer_rule : std::uint8_t {
                  //!< and is not split by tensor parallelism
   slices_divide_sequence,  //!< sequence is a multiple of slices, unless one of them is given
   part_of_sequence,     //!< the given slice begins and ends within the sequence, and is not empty
+  context_divides_sequence,  //!< what a job has of a sequence is a multiple of twice
+                             //!< context_parallel, unless that is 1
+  ring_of_fused,  //!< context_exchange::ring goes with fused attention, to all before: a plain one
+                  //!< needs all scores at once, and of a window parts would not take the same
   shards_divide_heads,  //!< heads and vocabulary are multiples of tensor_parallel, and what a slice
-                        //!< has of the sequence, where that is split
+                        //!< has of the sequence (a device of it), where that is split
   shards_divide_widths,  //!< kv_heads and the feed-forward's width are multiples of tensor_parallel
   pieces_divide_vocabulary,  //!< vocabulary is a multiple of head_pieces times tensor_parallel
   tied_head_whole,       //!< a tied head is not in pieces
@@ -59,9 +63,13 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "sequence is no multiple of slices";
     case transformer_rule::part_of_sequence:
       return "the slice is no part of the sequence: 0 <= begin < end <= sequence";
+    case transformer_rule::context_divides_sequence:
+      return "what a job has of a sequence is no multiple of twice context_parallel";
+    case transformer_rule::ring_of_fused:
+      return "context_exchange::ring goes with attention_kernel::fused, without a window";
     case transformer_rule::shards_divide_heads:
-      return "heads and vocabulary, and sequence (of a slice) where it is split, must be multiples "
-             "of tensor_parallel";
+      return "heads and vocabulary, and sequence (of a slice, by context_parallel) where it is "
+             "split, must be multiples of tensor_parallel";
     case transformer_rule::shards_divide_widths:
       return "kv_heads and the feed-forward's width must be multiples of tensor_parallel";
     case transformer_rule::pieces_divide_vocabulary:
