@@ -353,8 +353,9 @@ void transformer_options::refuse(transformer_rule broken) const {
       throw bad_input(std::string(describe(broken)));
     case transformer_rule::context_divides_sequence:
       because("--context-parallel", model.context_parallel,
-              (model.slices == 1 ? "--sequence " : "a slice of --sequence, ") +
-                  std::to_string(model.length()) + ", is no multiple of twice as many");
+              (model.slices == 1 ? "--sequence " + std::to_string(model.length())
+                                 : "a slice of --sequence, " + std::to_string(model.length()) + ",") +
+                  " is no multiple of twice it");
       return;
     case transformer_rule::ring_of_fused:
       throw bad_option("--context-exchange", exchange,

@@ -15,7 +15,7 @@ using tool_tests::run;
 using tool_tests::run_json;
 using tool_tests::temporary;
 
-const std::string small_model = " --hidden 256 --heads 4 --sequence 64 --vocabulary 960 ";
+const std::string narrow_model = " --hidden 256 --heads 4 --sequence 64 --vocabulary 960 ";
 
 //! The entries of a file, one for each layer.
 std::vector<json> by_layer(const json& file) {
@@ -48,11 +48,11 @@ TEST_CASE("pieces of a head are layers of their own, the last ones") {
         CAPTURE(apart);
         CAPTURE(layers);
         CAPTURE(pieces);
-        const std::string model = "costs --layers " + std::to_string(layers) + small_model +
+        const std::string model = "costs --layers " + std::to_string(layers) + narrow_model +
                                   (apart ? "--ends-apart " : "");
         const json cut = run_json(model + "-o - --head-pieces " + std::to_string(pieces));
         const json whole =
-            run_json("costs --ends-apart --layers " + std::to_string(layers) + small_model + "-o -");
+            run_json("costs --ends-apart --layers " + std::to_string(layers) + narrow_model + "-o -");
         const std::size_t before = static_cast<std::size_t>(layers) + (apart ? 1 : 0);
         CHECK(cut["layers"] == before + static_cast<std::size_t>(pieces));
         CHECK(cut.contains("ends_apart") == apart);
@@ -80,7 +80,7 @@ TEST_CASE("pieces of a head are layers of their own, the last ones") {
 TEST_CASE("what is told of a head in pieces says so, and the command that it ends with runs") {
   const temporary file("layers.json");
   const outcome told =
-      run("costs --layers 4 --head-pieces 4 -o " + file.path() + " " + small_model);
+      run("costs --layers 4 --head-pieces 4 -o " + file.path() + " " + narrow_model);
   REQUIRE(told.exit == 0);
   CHECK(told.out.find("4 layers and the head in 4 pieces, each on 1 of h200") == 0);
   CHECK(told.out.find("The first layer has the embedding, the last 4 are the head's pieces.\n") !=
@@ -92,20 +92,20 @@ TEST_CASE("what is told of a head in pieces says so, and the command that it end
   for (const char* const sizes : {"8 --head-pieces 2", "1 --head-pieces 8", "1 --head-pieces 2"}) {
     const temporary other("few.json");
     const outcome few = run("costs --layers " + std::string(sizes) + " -o " + other.path() + " " +
-                            small_model);
+                            narrow_model);
     const outcome ran = run(tool_tests::found(few.out, "stretto (compare .*)\n").at(0).at(0));
     CHECK_MESSAGE(ran.exit == 0, ran.err);
     for (const char* const name : {"zbv_greedy", "interleaved"})
       CHECK(tool_tests::found(ran.out, "\n" + std::string(name) + " +2 ").size() == 1);
   }
-  CHECK(run("costs --ends-apart --layers 4 --head-pieces 4 " + small_model)
+  CHECK(run("costs --ends-apart --layers 4 --head-pieces 4 " + narrow_model)
             .out.find("4 layers, embedding and head in 4 pieces, each on") == 0);
   CHECK(run("simulate zbv --ranks 4 --chunks 2 --microbatches 8 --layers 't|t|t|t|t|t|t|t' "
             "--layer-costs " +
             file.path())
             .exit == 0);
   // In a layout L is the last of them.
-  REQUIRE(run("costs --ends-apart --layers 4 --head-pieces 2 -o " + file.path() + " " + small_model)
+  REQUIRE(run("costs --ends-apart --layers 4 --head-pieces 2 -o " + file.path() + " " + narrow_model)
               .exit == 0);
   CHECK(run("simulate 1f1b --ranks 4 --microbatches 8 --layers 'Et|tt|t|tL' --layer-costs " +
             file.path())
@@ -128,7 +128,7 @@ TEST_CASE("a large head, of which every rank has a piece, no longer sets the pac
 }
 
 TEST_CASE("memory deals pieces of a head as the last layers, with their weights and logits") {
-  const std::string zbv = "memory zbv --ranks 4 --chunks 2 --microbatches 8" + small_model;
+  const std::string zbv = "memory zbv --ranks 4 --chunks 2 --microbatches 8" + narrow_model;
   const json cut = run_json(zbv + "--format json --head-pieces 4 --layers table:1,1,1,1,1,1,1,1");
   const json& ranks = cut["need"];
   REQUIRE(ranks.size() == 4);
@@ -171,7 +171,7 @@ TEST_CASE("memory counts the sums of rows once: as messages, or as what the last
 
 TEST_CASE("pieces that cannot be, or have no place, are refused by what they do not go with") {
   const auto refused = [](const std::string& command, const std::string& why) {
-    const outcome ran = run(command + small_model);
+    const outcome ran = run(command + narrow_model);
     CHECK(ran.exit == 2);
     CHECK(ran.out.empty());
     CHECK(ran.err == "stretto: " + why + "\n");
@@ -186,7 +186,7 @@ TEST_CASE("pieces that cannot be, or have no place, are refused by what they do 
   refused(memory + "sparse_table:6,0",
           "--layers sparse_table:6,0: has embedding or head on another than the first and the last "
           "stage, where memory looks for them");
-  const outcome zero = run("costs --head-pieces 0" + small_model);
+  const outcome zero = run("costs --head-pieces 0" + narrow_model);
   CHECK(zero.exit == 2);
   CHECK(zero.err.find("--head-pieces") != std::string::npos);
 }

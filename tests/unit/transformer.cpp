@@ -27,6 +27,7 @@ using stretto::transformer_part;
 using transformer_chains::chain_of;
 using transformer_chains::change_of_layer;
 using transformer_chains::measured_chain;
+using transformer_chains::one_flop;
 using transformer_chains::read_by_weights;
 namespace memory = stretto::memory;
 
@@ -415,8 +416,6 @@ TEST_CASE(
 }
 
 TEST_CASE("experts take what their copies take, and copies travel there and back") {
-  constexpr stretto::machine one_flop{"one flop a ns", 1, std::int64_t{1} << 40,
-                                      std::int64_t{1} << 40};
   stretto::machine slow{"one byte a ns between nodes", std::int64_t{1} << 60, std::int64_t{1} << 60,
                         std::int64_t{1} << 60};
   slow.network = 1;
@@ -544,8 +543,6 @@ TEST_CASE("what tensor parallelism sends: two sums a job, or their halves and wh
 }
 
 TEST_CASE("products take what their sizes say, and a fused attention half of its scores") {
-  constexpr stretto::machine one_flop{"one flop a ns", 1, std::int64_t{1} << 40,
-                                      std::int64_t{1} << 40};
   each_model([&](const transformer& model) {
     const std::int64_t rows = 3 * 256 / model.slices;
     const std::int64_t t = model.tensor_parallel;

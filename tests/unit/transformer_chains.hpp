@@ -21,6 +21,10 @@ using stretto::job_cost;
 using stretto::program_chain;
 using stretto::transformer;
 
+//! Nothing else takes time worth telling.
+inline constexpr stretto::machine one_flop{"one flop a ns", 1, std::int64_t{1} << 40,
+                                           std::int64_t{1} << 40};
+
 //! Of the middle one of three ranks: neither embedding nor head.
 inline program_chain chain_of(const transformer& model, int layers, bool split,
                               const stretto::machine& on = {}) {

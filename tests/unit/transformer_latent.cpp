@@ -24,10 +24,8 @@ using stretto::transformer;
 using stretto::transformer_part;
 using transformer_chains::chain_of;
 using transformer_chains::change_of_layer;
+using transformer_chains::one_flop;
 using transformer_chains::read_by_weights;
-
-constexpr stretto::machine one_flop{"one flop a ns", 1, std::int64_t{1} << 40,
-                                    std::int64_t{1} << 40};
 
 //! DeepSeek-V3 (arXiv 2412.19437, section 4.2), without its prediction of a second token.
 constexpr transformer deepseek_v3{.hidden = 7168,

@@ -18,6 +18,7 @@ using stretto::layer_kind;
 using stretto::program_chain;
 using stretto::transformer;
 using transformer_chains::chain_of;
+using transformer_chains::one_flop;
 
 transformer windowed_model(std::int64_t window, std::int64_t pattern, int slices = 1) {
   return {.hidden = 64,
@@ -62,8 +63,6 @@ TEST_CASE("a pattern has one layer that attends to all, the others have a window
 }
 
 TEST_CASE("layers take by their windows, wherever their stage begins") {
-  constexpr stretto::machine one_flop{"one flop a ns", 1, std::int64_t{1} << 40,
-                                      std::int64_t{1} << 40};
   const transformer model = windowed_model(8, 3);
   const program_chain chain = chain_of(model, 4, false, one_flop);  // layers 4 to 7
   std::vector<std::int64_t> took;

@@ -42,7 +42,8 @@ class transformer_context {
                                    const keys_and_values& own) const {
     if (to.model().context_parallel == 1) return own;
     const keys_and_values all = buffers(to, "all keys", "all values", 1);
-    send(to, name, own, all, to.model().context_parallel - 1);
+    send(to, name, {reads(own.k), reads(own.v), writes(all.k), writes(all.v)},
+         to.model().context_parallel - 1);
     return all;
   }
   //! Where the gradients of all are made.
@@ -54,7 +55,9 @@ class transformer_context {
   constexpr void scatter(transformer_ops& to, const keys_and_values& all,
                          const keys_and_values& own) const {
     const std::int64_t others = to.model().context_parallel - 1;
-    if (others > 0) send(to, "scatter gradients of keys and values", all, own, others);
+    if (others > 0)
+      send(to, "scatter gradients of keys and values",
+           {reads(all.k), reads(all.v), writes(own.k), writes(own.v)}, others);
   }
 
   //! Of one device's part, which goes round.
@@ -62,10 +65,18 @@ class transformer_context {
                                  std::string_view values) const {
     return buffers(to, keys, values, to.model().context_parallel);
   }
-  //! A device's part to the next one.
-  constexpr void pass(transformer_ops& to, std::string_view name, const keys_and_values& from,
-                      const keys_and_values& into) const {
-    send(to, name, from, into, 1);
+  //! A device's part to the next one, or two: what is there goes to where it is to be.
+  constexpr void pass(transformer_ops& to, std::string_view name, const keys_and_values& there,
+                      const keys_and_values& next) const {
+    send(to, name, {reads(there.k), reads(there.v), writes(next.k), writes(next.v)}, 1);
+  }
+  constexpr void pass(transformer_ops& to, std::string_view name, const keys_and_values& there,
+                      const keys_and_values& next, const keys_and_values& other,
+                      const keys_and_values& other_next) const {
+    send(to, name,
+         {reads(there.k), reads(there.v), reads(other.k), reads(other.v), writes(next.k),
+          writes(next.v), writes(other_next.k), writes(other_next.v)},
+         2);
   }
 
  private:
@@ -92,11 +103,11 @@ class transformer_context {
     return {to.buffer(keys, k), to.buffer(values, v)};
   }
   //! @param parts  so many of a device's leave each
-  constexpr void send(transformer_ops& to, std::string_view name, const keys_and_values& from,
-                      const keys_and_values& into, std::int64_t parts) const {
+  constexpr void send(transformer_ops& to, std::string_view name,
+                      std::initializer_list<op_use> touched, std::int64_t parts) const {
     const transformer& model = to.model();
-    to.message(name, {reads(from.k), reads(from.v), writes(into.k), writes(into.v)},
-               read_bytes(to) / model.context_parallel * parts, model.context_between_nodes(),
+    to.message(name, touched, read_bytes(to) / model.context_parallel * parts,
+               model.context_between_nodes(),
                model.sliced() ? pieces_of::whole : pieces_of::rows);
   }
 

@@ -27,16 +27,19 @@ class transformer_fused {
     sums_ = to.buffer_by_heads("sums of rows", sum_bytes(to));
     const std::int64_t own =
         to.share(to.model().query_width()) + to.share(to.model().context_width()) + sum_bytes(to);
-    ring round(to, from, all);
-    for (int step = 0; step < round.steps; ++step) {
-      round.send_on(step, "pass keys and values");
-      std::vector<op_use> touched{reads(qkv.q), reads(round.here.k), reads(round.here.v),
-                                  writes(context_), writes(sums_)};
+    keys_and_values here = all, next = all;
+    for (int step = 0, steps = to.model().ring_steps(); step < steps; ++step) {
+      if (step + 1 < steps) {
+        next = from.part(to, "keys of another", "values of another");
+        from.pass(to, "pass keys and values", here, next);
+      }
+      std::vector<op_use> touched{reads(qkv.q), reads(here.k), reads(here.v), writes(context_),
+                                  writes(sums_)};
       if (step > 0) touched.insert(touched.end(), {reads(context_), reads(sums_)});
       to.add("attention", viewed(touched),
-             in_one(to, from, 1, 1, own + from.read_bytes(to) / round.steps, round.steps),
+             in_one(to, from, 1, 1, own + from.read_bytes(to) / steps, steps),
              pieces_of::result);
-      round.here = round.next;
+      here = next;
     }
   }
   //! @param gradients  of all keys and values; round a ring of the device's own
@@ -51,52 +54,39 @@ class transformer_fused {
     const std::int32_t products = to.buffer_by_heads("products of rows", sum_bytes(to));
     const std::int64_t own =
         2 * share + 2 * to.share(model.context_width()) + 2 * wide + 3 * sum_bytes(to);
-    ring round(to, from, all);
-    keys_and_values made = gradients, come;
-    for (int step = 0; step < round.steps; ++step) {
-      round.send_on(step, "pass keys and values back");
-      if (round.steps > 1) made = from.part(to, "keys gradient here", "values gradient here");
-      std::vector<op_use> touched{reads(d_context),       reads(qkv.q),         reads(round.here.k),
-                                  reads(round.here.v),    reads(context_),      reads(sums_),
-                                  writes(collected),      writes(products),     writes(qkv.d_q),
-                                  writes(made.k),         writes(made.v)};
+    const int steps = model.ring_steps();
+    const std::int64_t bytes = from.read_bytes(to) / steps;
+    keys_and_values here = all, next = all, made = gradients, come;
+    for (int step = 0; step < steps; ++step) {
+      // On its way meanwhile: what is attended to next, and the gradients of what was before.
+      const bool goes_on = step + 1 < steps;
+      if (goes_on) next = from.part(to, "keys of another", "values of another");
+      if (step > 0) come = from.part(to, "keys gradient so far", "values gradient so far");
+      if (goes_on && step > 0)
+        from.pass(to, "pass keys and values, and gradients", here, next, made, come);
+      else if (goes_on)
+        from.pass(to, "pass keys and values back", here, next);
+      else if (step > 0)
+        from.pass(to, "pass gradients of keys and values", made, come);
+      if (steps > 1) made = from.part(to, "keys gradient here", "values gradient here");
+      std::vector<op_use> touched{reads(d_context), reads(qkv.q),    reads(here.k),
+                                  reads(here.v),    reads(context_), reads(sums_),
+                                  writes(collected), writes(products), writes(qkv.d_q),
+                                  writes(made.k),   writes(made.v)};
       if (step > 0) touched.insert(touched.end(), {reads(collected), reads(products)});
-      const std::int64_t bytes = from.read_bytes(to) / round.steps;
       to.add("attention back", viewed(touched),
-             in_one(to, from, 3, 2, own + 2 * bytes, round.steps), pieces_of::result);
+             in_one(to, from, 3, 2, own + 2 * bytes, steps), pieces_of::result);
       if (step > 0)
         to.add("add gradients of keys and values",
                {reads(come.k), reads(come.v), reads(made.k), reads(made.v), writes(made.k),
                 writes(made.v)},
                to.moved(3 * bytes));
-      if (round.steps > 1) {
-        come = step + 1 < round.steps
-                   ? from.part(to, "keys gradient so far", "values gradient so far")
-                   : gradients;
-        from.pass(to, "pass gradients of keys and values", made, come);
-      }
-      round.here = round.next;
+      here = next;
     }
+    if (steps > 1) from.pass(to, "bring gradients of keys and values home", made, gradients);
   }
 
  private:
-  //! Keys and values as they go round; all are there at once, in one step, where they do not.
-  struct ring {
-    transformer_ops& to;
-    const transformer_context& from;
-    keys_and_values here, next;
-    int steps;
-
-    constexpr ring(transformer_ops& ops, const transformer_context& context,
-                   const keys_and_values& own)
-        : to(ops), from(context), here(own), next(own), steps(ops.model().ring_steps()) {}
-    constexpr void send_on(int step, std::string_view name) {
-      if (step + 1 == steps) return;
-      next = from.part(to, "keys of another", "values of another");
-      from.pass(to, name, here, next);
-    }
-  };
-
   //! A step's products of scores and of values. On the average half of the scores are masked, and
   //! skipped. Where heads' widths differ their mean is the products' inner size.
   static constexpr op_work in_one(const transformer_ops& to, const transformer_context& from,
