@@ -87,8 +87,9 @@ void transformer_options::add(CLI::App& command) {
   command
       .add_option("--context-exchange", exchange,
                   "How they come to one another's keys and values: gather: before they attend to "
-                  "them; ring: one device's after the other's, meanwhile")
-      ->check(CLI::IsMember({"gather", "ring"}))
+                  "them; ring: one device's after the other's, meanwhile; heads: each attends for "
+                  "some heads, with all tokens")
+      ->check(CLI::IsMember({"gather", "ring", "heads"}))
       ->capture_default_str();
   other("--node-devices", model.node_devices,
         "Devices of a node, with --expert-nodes or --context-parallel (default 8)", 1 << 16);
@@ -144,7 +145,9 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
                                         : mixed_precision_wide_gradients;
   model.layers = layers == "llama" ? architecture::llama : architecture::gpt;
   model.attention = attention == "fused" ? attention_kernel::fused : attention_kernel::plain;
-  model.exchange = exchange == "ring" ? context_exchange::ring : context_exchange::gather;
+  model.exchange = exchange == "ring"    ? context_exchange::ring
+                   : exchange == "heads" ? context_exchange::heads
+                                         : context_exchange::gather;
   model.slices = slices;
   refuse_experts_alone();
   refuse_context_alone();
@@ -216,7 +219,7 @@ void transformer_options::refuse_experts_alone() const {
 }
 
 void transformer_options::refuse_context_alone() const {
-  if (model.exchange == context_exchange::ring && model.context_parallel == 1)
+  if (model.exchange != context_exchange::gather && model.context_parallel == 1)
     throw bad_option("--context-exchange", exchange, "has a meaning only with --context-parallel");
   if (model.experts.nodes == 0 && model.context_parallel == 1 &&
       model.node_devices != transformer{}.node_devices)
@@ -361,6 +364,15 @@ void transformer_options::refuse(transformer_rule broken) const {
       throw bad_option("--context-exchange", exchange,
                        model.window > 0 ? "does not go with --window"
                                         : "goes with --attention fused");
+    case transformer_rule::context_divides_heads:
+      because("--context-parallel", model.context_parallel,
+              (model.heads % (shards * model.context_parallel) != 0
+                   ? "--heads " + std::to_string(model.heads)
+                   : "--kv-heads " + std::to_string(model.kv_heads)) +
+                  " is no multiple of it" +
+                  (shards > 1 ? " times --tensor-parallel " + std::to_string(shards) : "") +
+                  ", among whom --context-exchange heads deals them");
+      return;
     case transformer_rule::shards_divide_heads:
       if (model.heads % shards != 0)
         because("--tensor-parallel", shards, no_multiple("--heads", model.heads));

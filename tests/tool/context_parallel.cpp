@@ -43,6 +43,17 @@ TEST_CASE("memory: of a sequence that devices share each keeps what one would of
     }
 }
 
+TEST_CASE("memory: of heads that devices exchange what each makes is kept twice") {
+  const std::string four = "1f1b --ranks 4 --sequence 4096 --context-parallel 4 ";
+  const json gathered = needs(four), exchanged = needs(four + "--context-exchange heads");
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const auto saved = [&](const json& of) { return of[rank]["saved"].get<std::int64_t>(); };
+    // Of two layers, for each forward under way.
+    const auto under_way = static_cast<std::int64_t>(4 - rank);
+    CHECK(saved(exchanged) - saved(gathered) == under_way * 2 * 1024 * 1024 * 2);
+  }
+}
+
 TEST_CASE("memory: weights and optimizer are dealt among devices that share sequences, too") {
   const std::string four = "1f1b --ranks 4 --sequence 4096 ";
   for (const char* dealt : {"--optimizer-shards 8", "--weight-shards 8"}) {
@@ -143,6 +154,13 @@ TEST_CASE("sequences that cannot be shared are refused, and the option is named"
        {"--context-exchange ring --context-parallel 2 --attention fused --window 8",
         "--context-exchange ring: does not go with --window"},
        {"--context-exchange bus --context-parallel 2", "--context-exchange"},
+       {"--context-exchange heads --context-parallel 5",
+        "--context-parallel 5: --heads 16 is no multiple of it, among whom --context-exchange heads "
+        "deals them"},
+       {"--context-exchange heads --context-parallel 2 --tensor-parallel 4 --kv-heads 4",
+        "--context-parallel 2: --kv-heads 4 is no multiple of it times --tensor-parallel 4, among"},
+       {"--context-exchange heads",
+        "--context-exchange heads: has a meaning only with --context-parallel"},
        {"--node-devices 4",
         "--node-devices 4: has a meaning only with --expert-nodes or --context-parallel"},
        {"--context-parallel 5 --optimizer-shards 4",

@@ -38,7 +38,7 @@ void each_alone(const std::function<void(const transformer&)>& check) {
       for (const int shards : {1, 2})
         for (const int slices : {1, 2}) {
           transformer model{.hidden = 64,
-                            .heads = 4,
+                            .heads = 8,
                             .sequence = 192,
                             .microbatch = 2,
                             .vocabulary = 128,
@@ -46,7 +46,7 @@ void each_alone(const std::function<void(const transformer&)>& check) {
                             .sequence_parallel = shards > 1,
                             .layers = layers,
                             .attention = attention,
-                            .kv_heads = 2,
+                            .kv_heads = 4,
                             .slices = slices};
           CAPTURE(static_cast<int>(layers));
           CAPTURE(static_cast<int>(attention));
@@ -72,7 +72,8 @@ void each_alone(const std::function<void(const transformer&)>& check) {
 void each_shared(const std::function<void(const transformer&, const transformer& alone)>& check) {
   each_alone([&](const transformer& alone) {
     for (const int devices : {2, 3, 4})
-      for (const context_exchange exchange : {context_exchange::gather, context_exchange::ring}) {
+      for (const context_exchange exchange :
+           {context_exchange::gather, context_exchange::ring, context_exchange::heads}) {
         transformer model = alone;
         model.context_parallel = devices;
         model.exchange = exchange;
@@ -81,7 +82,10 @@ void each_shared(const std::function<void(const transformer&, const transformer&
         CAPTURE(devices);
         CAPTURE(static_cast<int>(exchange));
         if (model.broken_rule() != stretto::transformer_rule::none) {
-          CHECK(model.length() % (2 * devices) + model.held() % model.tensor_parallel > 0);
+          const bool heads = exchange == context_exchange::heads;
+          CHECK(model.length() % (2 * devices) + model.held() % model.tensor_parallel +
+                    (heads ? 4 % (devices * model.tensor_parallel) : 0) >
+                0);
           continue;
         }
         check(model, alone);
@@ -100,16 +104,23 @@ std::int64_t time_of(const transformer& model, const stretto::machine& on, bool 
 
 bool between_devices(const stretto::op& one) {
   return one.stream == static_cast<std::uint8_t>(stretto::stream_type::data_parallel) &&
-         one.name.find("keys and values") != std::string_view::npos;
+         (one.name.find("keys and values") != std::string_view::npos ||
+          one.name.find("for tokens") != std::string_view::npos ||
+          one.name.find("for heads") != std::string_view::npos);
 }
 
 TEST_CASE("each device keeps its share of a layer, and no more") {
   each_shared([](const transformer& model, const transformer& alone) {
     CHECK(model.tokens() * model.context_parallel == alone.tokens());
+    // What a fused kernel makes is kept for its backward; of heads beside what its tokens have of it.
+    const std::int64_t twice =
+        model.deals_heads() && model.attention == attention_kernel::fused
+            ? alone.tokens() * alone.context_width() * 4 / alone.tensor_parallel
+            : 0;
     for (const bool split : {false, true})
       for (std::size_t job = 0; job < (split ? 3u : 2u); ++job)
         CHECK(change_of_layer(model, job, split) * model.context_parallel ==
-              change_of_layer(alone, job, split));
+              change_of_layer(alone, job, split) + (job == 0 ? twice : job == 1 ? -twice : 0));
     // What is sent from stage to stage, too.
     program_chain none_yet;
     CHECK(stretto::transformer_writer(model, none_yet).message_bytes() * model.context_parallel ==
@@ -127,7 +138,8 @@ TEST_CASE("each device computes its share of a layer") {
   });
 }
 
-TEST_CASE("what devices send one another: all but one part, thrice, or a part as often as it goes") {
+TEST_CASE("what devices send one another: all but one part, thrice, a part as often as it goes, "
+          "or once what heads need") {
   stretto::machine one_byte{"one byte a ns", any_rate, any_rate, 1};
   each_shared([&](const transformer& model, const transformer&) {
     const std::int64_t devices = model.context_parallel;
@@ -137,6 +149,16 @@ TEST_CASE("what devices send one another: all but one part, thrice, or a part as
                                                       : 192;
     const std::int64_t part = tokens / devices * 2 * (model.key_width() + model.value_width()) *
                               4 / model.tensor_parallel;
+    if (model.deals_heads()) {
+      // All but a part of what its tokens have: queries, keys, values; what is made of them.
+      const std::int64_t own =
+          model.tokens() * 4 / model.tensor_parallel *
+          (model.query_width() + model.key_width() + model.value_width() + model.context_width());
+      for (const bool split : {false, true})
+        CHECK(time_of(model, one_byte, split, between_devices) ==
+              doctest::Approx(2 * static_cast<double>(own * (devices - 1) / devices)).epsilon(1e-4));
+      return;
+    }
     const bool round = model.exchange == context_exchange::ring;
     for (const bool split : {false, true}) {
       CHECK(time_of(model, one_byte, split, between_devices) ==
@@ -269,6 +291,11 @@ TEST_CASE("of a window the device with the middle of a sequence attends to most"
               model.held() * (slice.end > 0 ? 1 : slices);  // of each device
           CHECK(model.attends_twice(true) == *std::ranges::max_element(twice) / tokens);
           if (window >= 96) CHECK(model.attends_twice(true) == model.attends_twice());
+          // With all tokens of some heads each has what one alone would.
+          transformer dealt = model, alone = model;
+          dealt.exchange = context_exchange::heads;
+          alone.context_parallel = 1;
+          CHECK(dealt.attends_twice(true) == alone.attends_twice(true));
         }
 }
 
@@ -294,6 +321,12 @@ TEST_CASE("sequences are dealt in equal parts, and go round only where all are a
          shards_divide_heads);
   broken({.sequence = 96, .tensor_parallel = 8, .sequence_parallel = true, .context_parallel = 4},
          none);
+  broken({.context_parallel = 16, .exchange = heads}, none);
+  broken({.context_parallel = 32, .exchange = heads}, context_divides_heads);
+  broken({.context_parallel = 4, .exchange = heads, .kv_heads = 2}, context_divides_heads);
+  broken({.tensor_parallel = 8, .context_parallel = 2, .exchange = heads}, none);
+  broken({.tensor_parallel = 8, .context_parallel = 4, .exchange = heads}, context_divides_heads);
+  broken({.exchange = heads, .kv_heads = 1}, none);  // nothing is dealt
   broken({.context_parallel = 2, .exchange = ring}, ring_of_fused);
   broken({.context_parallel = 2,
           .exchange = ring,

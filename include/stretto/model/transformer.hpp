@@ -63,51 +63,7 @@ struct transformer {
   constexpr bool operator==(const transformer&) const = default;
   //! The first rule that the sizes break: all else here, and what is made of it, means something
   //! when there is none.
-  constexpr transformer_rule broken_rule() const {
-    using enum transformer_rule;
-    const std::int64_t shards = tensor_parallel;
-    for (const std::int64_t size : {hidden, heads, sequence, microbatch, vocabulary, shards,
-                                    std::int64_t{slices}, std::int64_t{experts.parallel},
-                                    std::int64_t{context_parallel}, node_devices,
-                                    std::int64_t{optimizer_shards}, std::int64_t{weight_shards},
-                                    std::int64_t{head_pieces}})
-      if (size < 1) return sizes_positive;
-    for (const std::int64_t size :
-         {kv_heads, head_width, feed_forward, experts.count, experts.per_token, experts.shared,
-          experts.nodes, latent.keys, latent.queries, latent.rotary, latent.values, dense_layers,
-          dense_feed_forward, window, window_pattern})
-      if (size < 0) return sizes_positive;
-    if (head_width == 0 && hidden % heads != 0) return heads_divide_hidden;
-    if (kv_heads > 0 && heads % kv_heads != 0) return kv_heads_divide_heads;
-    if (window == 0 && window_pattern > 0) return pattern_of_window;
-    if (window > 0 && attention != attention_kernel::fused) return window_of_fused;
-    if (latent.keys == 0 && latent != latent_attention{}) return latent_keys;
-    if (latent.keys > 0 && layers != architecture::llama) return latent_of_llama;
-    if (latent.keys > 0 && ((kv_heads > 0 && kv_heads != heads) || shards > 1)) return latent_whole;
-    if (slice != sequence_part{}) {
-      if (slice.begin < 0 || slice.begin >= slice.end || slice.end > sequence)
-        return part_of_sequence;
-    } else if (sequence % slices != 0) {
-      return slices_divide_sequence;
-    }
-    if (context_parallel > 1 && length() % (2 * std::int64_t{context_parallel}) != 0)
-      return context_divides_sequence;
-    if (exchange == context_exchange::ring && (attention != attention_kernel::fused || window > 0))
-      return ring_of_fused;
-    if (heads % shards != 0 || vocabulary % shards != 0 ||
-        (sequence_parallel && held() % shards != 0))
-      return shards_divide_heads;
-    if (kv_heads % shards != 0 || feed_forward_width() % shards != 0) return shards_divide_widths;
-    if (vocabulary / shards % head_pieces != 0) return pieces_divide_vocabulary;
-    if (tied_head && head_pieces > 1) return tied_head_whole;
-    if (dense_layers == 0 && dense_feed_forward > 0) return dense_width_alone;
-    if (experts.count == 0) return dense_layers > 0 ? dense_beside_experts : none;
-    if (shards > 1) return experts_whole;
-    if (experts.per_token > experts.count) return experts_for_token;
-    if (experts.count % experts.parallel != 0) return experts_dealt;
-    const auto dealt = [&](int among) { return among == 1 || among % experts.parallel == 0; };
-    return !dealt(optimizer_shards) ? optimizer_dealt : dealt(weight_shards) ? none : weights_dealt;
-  }
+  constexpr transformer_rule broken_rule() const;
   //! Tokens of a sequence in one job.
   constexpr std::int64_t length() const {
     return slice.end > 0 ? slice.end - slice.begin : sequence / slices;
@@ -118,9 +74,18 @@ struct transformer {
   constexpr int ring_steps() const {
     return exchange == context_exchange::ring ? context_parallel : 1;
   }
+  //! Devices that share a sequence have all of it for some heads, while they attend.
+  constexpr bool deals_heads() const {
+    return context_parallel > 1 && exchange == context_exchange::heads;
+  }
   //! Those that share a sequence are on several nodes; those that share a layer are neighbours.
   constexpr bool context_between_nodes() const {
     return context_parallel > 1 && std::int64_t{context_parallel} * tensor_parallel > node_devices;
+  }
+  //! Tokens, and heads, with which a device attends to others.
+  constexpr std::int64_t attends_at_once() const { return deals_heads() ? length() : held(); }
+  constexpr std::int64_t heads_at_once() const {
+    return deals_heads() ? heads / context_parallel : heads;
   }
   //! Of one job, on one device.
   constexpr std::int64_t tokens() const { return held() * microbatch; }
@@ -135,15 +100,16 @@ struct transformer {
             .windowed = window > 0 && (window_pattern == 0 || (layer + 1) % window_pattern != 0)};
   }
   //! Twice the keys that a token attends to, on the average, where each sees itself and those
-  //! before, as far as a window reaches. Of devices that share a sequence with a window the one
-  //! with its middle has most, which is told.
+  //! before, as far as a window reaches. Of devices that share a sequence with a window, and not its
+  //! heads, the one with its middle has most, which is told.
   constexpr std::int64_t attends_twice(bool windowed = false) const {
     if (!windowed || window >= seen()) return seen() + slice.begin;
     const bool given = slice.end > 0;
+    const std::int64_t tokens = attends_at_once();
     std::int64_t sum = 0;
     for (int at = 0; at < (given ? 1 : slices); ++at)
-      sum += attended_twice((given ? slice.begin : at * length()) + (length() - held()) / 2);
-    return sum / (given ? 1 : slices) / held();
+      sum += attended_twice((given ? slice.begin : at * length()) + (length() - tokens) / 2, tokens);
+    return sum / (given ? 1 : slices) / tokens;
   }
   //! Of all heads' queries, of keys, of values, and of what attention makes of these.
   constexpr std::int64_t query_width() const { return heads * (one_head() + latent.rotary); }
@@ -265,9 +231,9 @@ struct transformer {
   }
 
  private:
-  //! Twice the keys of a window that as many tokens as a device has attend to, from `begin` on.
-  constexpr std::int64_t attended_twice(std::int64_t begin) const {
-    const std::int64_t end = begin + held();
+  //! Twice the keys of a window that so many tokens attend to, from `begin` on.
+  constexpr std::int64_t attended_twice(std::int64_t begin, std::int64_t tokens) const {
+    const std::int64_t end = begin + tokens;
     if (window >= end) return end * end - begin * begin;
     if (window <= begin) return 2 * window * (end - begin);
     return window * window - begin * begin + 2 * window * (end - window);
@@ -327,3 +293,5 @@ struct transformer {
 };
 
 }  // namespace stretto
+
+#include "stretto/model/transformer_sizes.hpp"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "stretto/model/transformer_context.hpp"
 #include "stretto/model/transformer_fused.hpp"
@@ -16,7 +17,8 @@ namespace stretto {
 //! kernel 13 s b h + 4 a s b.
 //!
 //! A slice reads the keys and values of those before it, and adds to their gradients, which each
-//! therefore keeps room for from its forward on.
+//! therefore keeps room for from its forward on. Of devices that share a sequence each has its tokens'
+//! queries, keys and values, or, by the exchange of heads, those of its heads.
 class transformer_attention {
  public:
   //! @param windowed  see transformer::window
@@ -29,18 +31,31 @@ class transformer_attention {
     to.norm(input, norm);
     qkv_.forward(to, norm);
     context_ = to.buffer("context", to.share(model.context_width()));
+    q_ = qkv_.q, own_ = {qkv_.k, qkv_.v};
+    std::int32_t made = context_;
+    if (model.deals_heads()) {
+      q_ = by_heads(to, "queries of heads", model.query_width());
+      own_ = {by_heads(to, "keys of heads", model.key_width()),
+              by_heads(to, "values of heads", model.value_width())};
+      made = by_heads(to, "context of heads", model.context_width());
+      from_.exchange(to, "tokens for heads",
+                     {reads(qkv_.q), reads(qkv_.k), reads(qkv_.v), writes(q_), writes(own_.k),
+                      writes(own_.v)},
+                     qkv_.width(to));
+    }
     if (model.sliced()) {
-      qkv_.make_kv_gradients(to);
-      to.add("clear gradients", {writes(qkv_.d_k), writes(qkv_.d_v)},
+      make_gradients(to);
+      to.add("clear gradients", {writes(d_own_.k), writes(d_own_.v)},
              to.moved(to.share(model.key_width()) + to.share(model.value_width())));
     }
-    const keys_and_values own{qkv_.k, qkv_.v};
-    const keys_and_values all =
-        in_ring(model) ? own : from_.gather(to, "gather keys and values", own);
+    const keys_and_values all = from_.gather(to, "gather keys and values", own_);
     if (model.attention == attention_kernel::fused)
-      fused_.forward(to, qkv_, from_, all, context_);
+      fused_.forward(to, from_, q_, all, made);
     else
-      scores_.forward(to, qkv_, all, context_);
+      scores_.forward(to, q_, all, made);
+    if (model.deals_heads())
+      from_.exchange(to, "heads for tokens", {reads(made), writes(context_)},
+                     model.context_width());
     const std::int32_t attended = to.buffer("attended", to.row());
     if (to.dropout()) attended_mask_ = to.buffer("attended mask", to.row_mask());
     const std::int32_t middle = to.buffer("middle", to.row());
@@ -55,26 +70,35 @@ class transformer_attention {
                                         bool weights_too) {
     const transformer& model = to.model();
     d_attended_ = to.residual_back(gradient, attended_mask_, "attended gradient");
-    const std::int32_t d_context =
-        to.buffer("context gradient", to.share(model.context_width()));
+    std::int32_t d_context = to.buffer("context gradient", to.share(model.context_width()));
     qkv_.make_query_gradients(to);
-    if (!model.sliced()) qkv_.make_kv_gradients(to);
+    if (!model.sliced()) make_gradients(to);
     const std::int32_t d_norm = to.buffer("attention norm gradient", to.row());
 
     const std::int32_t d_attended = to.gathered(d_attended_);
     to.add("projection back", {reads(d_attended), writes(d_context)}, projected(to));
     if (weights_too) projection_weights(to, d_attended);
-    const keys_and_values own{qkv_.k, qkv_.v}, d_own{qkv_.d_k, qkv_.d_v};
-    if (in_ring(model)) {
-      fused_.backward(to, qkv_, from_, own, d_own, d_context);
-    } else {
-      const keys_and_values all = from_.gather(to, "gather keys and values back", own);
-      const keys_and_values gradients = from_.gradients(to, d_own);
-      if (model.attention == attention_kernel::fused)
-        fused_.backward(to, qkv_, from_, all, gradients, d_context);
-      else
-        scores_.backward(to, qkv_, all, gradients, d_context);
-      from_.scatter(to, gradients, d_own);
+    std::int32_t d_q = qkv_.d_q;
+    if (model.deals_heads()) {
+      const std::int32_t whole = d_context;
+      d_context = by_heads(to, "context gradient of heads", model.context_width());
+      d_q = by_heads(to, "queries gradient of heads", model.query_width());
+      from_.exchange(to, "tokens for heads back", {reads(whole), writes(d_context)},
+                     model.context_width());
+    }
+    const keys_and_values all = from_.gather(to, "gather keys and values back", own_);
+    const keys_and_values gradients = from_.gradients(to, d_own_);
+    if (model.attention == attention_kernel::fused)
+      fused_.backward(to, from_, q_, all, d_q, gradients, d_context);
+    else
+      scores_.backward(to, q_, all, d_q, gradients, d_context);
+    from_.scatter(to, gradients, d_own_);
+    if (model.deals_heads()) {
+      qkv_.make_kv_gradients(to);
+      from_.exchange(to, "heads for tokens back",
+                     {reads(d_q), reads(d_own_.k), reads(d_own_.v), writes(qkv_.d_q),
+                      writes(qkv_.d_k), writes(qkv_.d_v)},
+                     qkv_.width(to));
     }
     qkv_.backward_input(to, d_norm);
     if (weights_too) qkv_.backward_weight(to);
@@ -86,7 +110,22 @@ class transformer_attention {
   }
 
  private:
-  static constexpr bool in_ring(const transformer& model) { return model.ring_steps() > 1; }
+  //! What a device has of some heads of all tokens, which is as much as of all heads of some.
+  static constexpr std::int32_t by_heads(transformer_ops& to, std::string_view name,
+                                         std::int64_t width) {
+    return to.buffer_by_heads(name, to.share(width));
+  }
+  //! Of the device's keys and values, to which later slices add.
+  constexpr void make_gradients(transformer_ops& to) {
+    const transformer& model = to.model();
+    if (model.deals_heads()) {
+      d_own_ = {by_heads(to, "keys gradient of heads", model.key_width()),
+                by_heads(to, "values gradient of heads", model.value_width())};
+    } else {
+      qkv_.make_kv_gradients(to);
+      d_own_ = {qkv_.d_k, qkv_.d_v};
+    }
+  }
   static constexpr op_work projected(const transformer_ops& to) {
     return to.linear(to.model().context_width());
   }
@@ -99,6 +138,8 @@ class transformer_attention {
   transformer_context from_;
   transformer_scores scores_;
   transformer_fused fused_;  // one of the two
+  std::int32_t q_ = -1;
+  keys_and_values own_, d_own_;  // of the device, as it attends to them
   std::int32_t input_ = -1, context_ = -1, attended_mask_ = -1, d_attended_ = -1;
 };
 

@@ -36,11 +36,12 @@ class transformer_context {
     return bytes_of(to, all, width) / model.slices;
   }
 
-  //! All at once, round a ring in which every device sends on all parts but one. Alone it has all.
+  //! All at once, round a ring in which every device sends on all parts but one. Where they come
+  //! otherwise, or are there, nothing is done.
   //! @param own  the device's
   constexpr keys_and_values gather(transformer_ops& to, std::string_view name,
                                    const keys_and_values& own) const {
-    if (to.model().context_parallel == 1) return own;
+    if (!gathers(to)) return own;
     const keys_and_values all = buffers(to, "all keys", "all values", 1);
     send(to, name, {reads(own.k), reads(own.v), writes(all.k), writes(all.v)},
          to.model().context_parallel - 1);
@@ -48,16 +49,26 @@ class transformer_context {
   }
   //! Where the gradients of all are made.
   constexpr keys_and_values gradients(transformer_ops& to, const keys_and_values& own) const {
-    if (to.model().context_parallel == 1) return own;
+    if (!gathers(to)) return own;
     return buffers(to, "all keys gradient", "all values gradient", 1);
   }
   //! Sums them, of which each device gets its own, round the same ring.
   constexpr void scatter(transformer_ops& to, const keys_and_values& all,
                          const keys_and_values& own) const {
-    const std::int64_t others = to.model().context_parallel - 1;
-    if (others > 0)
-      send(to, "scatter gradients of keys and values",
-           {reads(all.k), reads(all.v), writes(own.k), writes(own.v)}, others);
+    if (!gathers(to)) return;
+    send(to, "scatter gradients of keys and values",
+         {reads(all.k), reads(all.v), writes(own.k), writes(own.v)},
+         to.model().context_parallel - 1);
+  }
+
+  //! What each device has of some tokens of all heads goes to those who have these heads, or what it
+  //! has of some heads of all tokens to those who have these tokens.
+  //! @param width  of all heads
+  constexpr void exchange(transformer_ops& to, std::string_view name,
+                          std::initializer_list<op_use> touched, std::int64_t width) const {
+    const std::int64_t devices = to.model().context_parallel;
+    to.message(name, touched, to.share(width) / devices * (devices - 1),
+               to.model().context_between_nodes(), pieces_of::rows);
   }
 
   //! Of one device's part, which goes round.
@@ -80,6 +91,9 @@ class transformer_context {
   }
 
  private:
+  static constexpr bool gathers(const transformer_ops& to) {
+    return to.model().context_parallel > 1 && to.model().exchange == context_exchange::gather;
+  }
   //! A rank's share of what so many tokens of each sequence have of some width.
   static constexpr std::int64_t bytes_of(const transformer_ops& to, std::int64_t tokens,
                                          std::int64_t width) {

@@ -6,7 +6,6 @@
 #include "stretto/base/viewed.hpp"
 #include "stretto/model/transformer_context.hpp"
 #include "stretto/model/transformer_ops.hpp"
-#include "stretto/model/transformer_qkv.hpp"
 
 namespace stretto {
 
@@ -20,9 +19,8 @@ namespace stretto {
 class transformer_fused {
  public:
   //! @param all  keys and values that are attended to; round a ring the device's own
-  constexpr void forward(transformer_ops& to, const transformer_qkv& qkv,
-                         const transformer_context& from, const keys_and_values& all,
-                         std::int32_t context) {
+  constexpr void forward(transformer_ops& to, const transformer_context& from,
+                         std::int32_t queries, const keys_and_values& all, std::int32_t context) {
     context_ = context;
     sums_ = to.buffer_by_heads("sums of rows", sum_bytes(to));
     const std::int64_t own =
@@ -33,7 +31,7 @@ class transformer_fused {
         next = from.part(to, "keys of another", "values of another");
         from.pass(to, "pass keys and values", here, next);
       }
-      std::vector<op_use> touched{reads(qkv.q), reads(here.k), reads(here.v), writes(context_),
+      std::vector<op_use> touched{reads(queries), reads(here.k), reads(here.v), writes(context_),
                                   writes(sums_)};
       if (step > 0) touched.insert(touched.end(), {reads(context_), reads(sums_)});
       to.add("attention", viewed(touched),
@@ -43,8 +41,8 @@ class transformer_fused {
     }
   }
   //! @param gradients  of all keys and values; round a ring of the device's own
-  constexpr void backward(transformer_ops& to, const transformer_qkv& qkv,
-                          const transformer_context& from, const keys_and_values& all,
+  constexpr void backward(transformer_ops& to, const transformer_context& from,
+                          std::int32_t queries, const keys_and_values& all, std::int32_t d_queries,
                           const keys_and_values& gradients, std::int32_t d_context) const {
     const transformer& model = to.model();
     const std::int64_t share = to.share(model.query_width());
@@ -69,10 +67,10 @@ class transformer_fused {
       else if (step > 0)
         from.pass(to, "pass gradients of keys and values", made, come);
       if (steps > 1) made = from.part(to, "keys gradient here", "values gradient here");
-      std::vector<op_use> touched{reads(d_context), reads(qkv.q),    reads(here.k),
-                                  reads(here.v),    reads(context_), reads(sums_),
-                                  writes(collected), writes(products), writes(qkv.d_q),
-                                  writes(made.k),   writes(made.v)};
+      std::vector<op_use> touched{reads(d_context),  reads(queries),   reads(here.k),
+                                  reads(here.v),     reads(context_),  reads(sums_),
+                                  writes(collected), writes(products), writes(d_queries),
+                                  writes(made.k),    writes(made.v)};
       if (step > 0) touched.insert(touched.end(), {reads(collected), reads(products)});
       to.add("attention back", viewed(touched),
              in_one(to, from, 3, 2, own + 2 * bytes, steps), pieces_of::result);
@@ -99,9 +97,9 @@ class transformer_fused {
     return {to.rows() * keys * (width / to.shards()) / steps,
             bytes,
             0,
-            {model.held(), (width / model.heads + products - 1) / products,
+            {model.attends_at_once(), (width / model.heads + products - 1) / products,
              (keys + 1) / 2 / steps},
-            products * model.microbatch * model.heads / to.shards()};
+            products * model.microbatch * model.heads_at_once() / to.shards()};
   }
   //! A number in single precision for each row and head.
   static constexpr std::int64_t sum_bytes(const transformer_ops& to) {

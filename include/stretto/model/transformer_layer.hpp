@@ -40,6 +40,9 @@ enum class context_exchange : std::uint8_t {
            //!< 3.3.2); gradients are summed at once, of which each gets its own
   ring,    //!< device by device, while those that came before are attended to (Ring Attention, Liu et
            //!< al. 2023); each device adds its own to the gradients, which go round behind them
+  heads,   //!< not at all: each gets some heads' queries, keys and values of all tokens for those of
+           //!< its own tokens, and gives what it makes of them back (DeepSpeed-Ulysses, Jacobs et al.
+           //!< 2023)
 };
 
 //! Experts in place of a layer's feed-forward, each with its width; every token goes to some.

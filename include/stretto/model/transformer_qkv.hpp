@@ -65,14 +65,15 @@ class transformer_qkv {
                to.matrix(model.hidden, latent.queries));
   }
 
-  std::int32_t q = -1, k = -1, v = -1;
-  std::int32_t d_q = -1, d_k = -1, d_v = -1;
-
- private:
   //! Of queries, keys and values.
   static constexpr std::int64_t width(const transformer_ops& to) {
     return to.model().query_width() + to.model().key_width() + to.model().value_width();
   }
+
+  std::int32_t q = -1, k = -1, v = -1;
+  std::int32_t d_q = -1, d_k = -1, d_v = -1;
+
+ private:
   //! What the positions are turned into: all features, read and written; with latent attention the
   //! rotary ones, of which those of keys come once and go to every head.
   static constexpr std::int64_t turned_bytes(const transformer_ops& to) {

@@ -23,6 +23,8 @@ enum class transformer_rule : std::uint8_t {
                              //!< context_parallel, unless that is 1
   ring_of_fused,  //!< context_exchange::ring goes with fused attention, to all before: a plain one
                   //!< needs all scores at once, and of a window parts would not take the same
+  context_divides_heads,  //!< with context_exchange::heads heads and kv_heads are multiples of
+                          //!< context_parallel times tensor_parallel
   shards_divide_heads,  //!< heads and vocabulary are multiples of tensor_parallel, and what a slice
                         //!< has of the sequence (a device of it), where that is split
   shards_divide_widths,  //!< kv_heads and the feed-forward's width are multiples of tensor_parallel
@@ -67,6 +69,9 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "what a job has of a sequence is no multiple of twice context_parallel";
     case transformer_rule::ring_of_fused:
       return "context_exchange::ring goes with attention_kernel::fused, without a window";
+    case transformer_rule::context_divides_heads:
+      return "heads and kv_heads must be multiples of context_parallel times tensor_parallel where "
+             "these are exchanged";
     case transformer_rule::shards_divide_heads:
       return "heads and vocabulary, and sequence (of a slice, by context_parallel) where it is "
              "split, must be multiples of tensor_parallel";

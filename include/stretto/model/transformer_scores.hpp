@@ -6,7 +6,6 @@
 
 #include "stretto/model/transformer_context.hpp"
 #include "stretto/model/transformer_ops.hpp"
-#include "stretto/model/transformer_qkv.hpp"
 
 namespace stretto {
 
@@ -16,12 +15,12 @@ namespace stretto {
 class transformer_scores {
  public:
   //! @param all  keys and values that are attended to
-  constexpr void forward(transformer_ops& to, const transformer_qkv& qkv,
-                         const keys_and_values& all, std::int32_t context) {
+  constexpr void forward(transformer_ops& to, std::int32_t queries, const keys_and_values& all,
+                         std::int32_t context) {
     const std::int64_t bytes = score_bytes(to);
     const std::int32_t raw = to.buffer_by_heads("scores", bytes);
     dropped_ = softmax_ = to.out().view("softmax", raw);
-    to.add("scores", {reads(qkv.q), reads(all.k), writes(raw)}, of_scores(to, 1),
+    to.add("scores", {reads(queries), reads(all.k), writes(raw)}, of_scores(to, 1),
            pieces_of::result);
     soften(to, "softmax", {reads(raw), writes(softmax_)}, 2 * bytes);
     if (to.dropout()) {
@@ -34,8 +33,8 @@ class transformer_scores {
            pieces_of::result);
   }
   //! @param gradients  of all keys and values
-  constexpr void backward(transformer_ops& to, const transformer_qkv& qkv,
-                          const keys_and_values& all, const keys_and_values& gradients,
+  constexpr void backward(transformer_ops& to, std::int32_t queries, const keys_and_values& all,
+                          std::int32_t d_queries, const keys_and_values& gradients,
                           std::int32_t d_context) const {
     const std::int64_t bytes = score_bytes(to);
     const std::int32_t d_scores = to.buffer_by_heads("scores gradient", bytes);
@@ -47,7 +46,7 @@ class transformer_scores {
              2 * bytes + scores(to));
     soften(to, "softmax back", {reads(softmax_), reads(d_scores), writes(d_scores)}, 3 * bytes);
     to.add("scores back",
-           {reads(d_scores), reads(qkv.q), reads(all.k), writes(qkv.d_q), writes(gradients.k)},
+           {reads(d_scores), reads(queries), reads(all.k), writes(d_queries), writes(gradients.k)},
            of_scores(to, 2), pieces_of::result);
   }
 
@@ -80,8 +79,8 @@ class transformer_scores {
     return {products * 2 * to.rows() * model.seen() * (width / to.shards()),
             products * (score_bytes(to) + read),
             0,
-            {model.held(), width / model.heads, model.seen()},
-            products * model.microbatch * model.heads / to.shards()};
+            {model.attends_at_once(), width / model.heads, model.seen()},
+            products * model.microbatch * model.heads_at_once() / to.shards()};
   }
 
   std::int32_t softmax_ = -1, mask_ = -1, dropped_ = -1;
