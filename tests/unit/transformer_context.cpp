@@ -204,14 +204,17 @@ TEST_CASE("a gather has room for all keys and values while they are attended to,
   };
   using enum context_exchange;
   const std::int64_t row = 64 * 4;
-  for (const std::size_t job : {0u, 1u}) {
-    CAPTURE(job);
-    // Of many devices what each has is little beside what all have: keys and values, and gradients.
-    const std::int64_t all = 3072 * row * (job == 0 ? 2 : 4);
-    CHECK(room(96, gather, job) > all * 99 / 100);  // the job gives back what was kept
-    CHECK(room(96, gather, job) < all * 5 / 4);
-    CHECK(room(96, ring, job) * 4 < all);
-  }
+  for (const int slices : {1, 2})  // of which the last attends to all
+    for (const std::size_t job : {0u, 1u}) {
+      CAPTURE(slices);
+      CAPTURE(job);
+      model.slices = slices;
+      // Of many devices what each has is little beside what all have: keys and values, and gradients.
+      const std::int64_t all = 3072 * row * (job == 0 ? 2 : 4);
+      CHECK(room(96, gather, job) > all * 99 / 100);  // the job gives back what was kept
+      CHECK(room(96, gather, job) < all * 5 / 4);
+      CHECK(room(96, ring, job) * 4 < all);
+    }
 }
 
 TEST_CASE("round a ring a device attends to its own first, and to every other one's, in order") {
@@ -242,8 +245,26 @@ TEST_CASE("round a ring a device attends to its own first, and to every other on
   }
   CHECK(read == std::vector<std::string>{"keys here", "keys of another 0", "keys of another 1",
                                          "keys here", "keys of another 2", "keys of another 3"});
-  // The gradients of what was here come home last.
+  // The gradients of what was here come home last, with what every device has added.
   CHECK(std::ranges::count(writer, "5") == 2);
+  std::vector<unsigned> added(chain.buffers.size());  // a bit for each time that attention went back
+  unsigned step = 1;
+  for (const stretto::op& one : chain.ops) {
+    if (one.name != "attention back" && !between_devices(one) && !one.name.starts_with("add"))
+      continue;
+    unsigned sum = 0;
+    for (const stretto::op_use& use : chain.uses_of(one))
+      if (use.how == stretto::touch::reads &&
+          chain.buffers[static_cast<std::size_t>(use.buffer)].name.find("gradient") !=
+              std::string_view::npos)
+        sum |= added[static_cast<std::size_t>(use.buffer)];
+    if (one.name == "attention back") sum = step, step *= 2;
+    for (const stretto::op_use& use : chain.uses_of(one))
+      if (use.how == stretto::touch::writes) added[static_cast<std::size_t>(use.buffer)] = sum;
+  }
+  CHECK(step == 8);
+  for (std::size_t buffer = 0; buffer < added.size(); ++buffer)
+    if (writer[buffer] == "5") CHECK(added[buffer] == 7);
 }
 
 TEST_CASE("programs are sound, whole, split and run again, and weights read what they do whole") {
@@ -251,6 +272,14 @@ TEST_CASE("programs are sound, whole, split and run again, and weights read what
     for (const bool split : {false, true}) {
       const program_chain chain = chain_of(model, 2, split);
       CHECK(stretto::sound_program(chain).ok());
+      for (const stretto::op& one : chain.ops) {
+        if (!between_devices(one)) continue;
+        // What is sent and what comes are two places.
+        for (const stretto::op_use& read : chain.uses_of(one))
+          for (const stretto::op_use& written : chain.uses_of(one))
+            if (read.how == stretto::touch::reads && written.how == stretto::touch::writes)
+              CHECK(chain.storage_of(read.buffer) != chain.storage_of(written.buffer));
+      }
       (void)measured_chain(chain);
       (void)measured_chain(stretto::memory::recompute(chain, stretto::memory::recompute_full{}));
     }
