@@ -73,7 +73,8 @@ void transformer_options::add(CLI::App& command) {
         1 << 10, 0);
   command
       .add_option("--expert-parallel", model.experts.parallel,
-                  "Replicas among whom the experts are dealt (default 1)")
+                  "Devices among whom the experts are dealt, those of --tensor-parallel and their "
+                  "like of other replicas (default 1)")
       ->check(CLI::Range(1, 1 << 16).description(""));
   other("--expert-nodes", model.experts.nodes,
         "Nodes on which a token's experts lie, at most: one copy travels to each (default: one "
@@ -154,7 +155,7 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
   refuse_latent_alone();
   refuse(model.broken_rule());
   const int dealt =
-      std::max({model.weight_shards, model.optimizer_shards, model.experts.parallel});
+      std::max({model.weight_shards, model.optimizer_shards, model.expert_replicas()});
   const int shared = model.context_parallel;
   const int pipelines = data_parallel.value_or((dealt + shared - 1) / shared);
   if (pipelines > most_replicas / shared)
@@ -245,17 +246,22 @@ void transformer_options::refuse_replicas() const {
     throw bad_option("--optimizer-shards", std::to_string(model.optimizer_shards),
                      "is no multiple of --weight-shards " + std::to_string(model.weight_shards) +
                          ", among whom what the optimizer keeps is dealt with the weights");
-  const auto no_multiple_of = [&](const char* option, int value) {
+  //! @param each  devices of a replica that are among them
+  const auto no_multiple_of = [&](const char* option, int value, int each) {
     const int shared = model.context_parallel;
-    if (replicas % value != 0)
+    const auto times = [](const char* what, int count) {
+      return count > 1 ? std::string(" times ") + what + " " + std::to_string(count) : std::string();
+    };
+    if (replicas % (value / each) != 0)
       throw bad_option(option, std::to_string(value),
                        "--data-parallel " + std::to_string(replicas / shared) +
-                           (shared > 1 ? " times --context-parallel " + std::to_string(shared) : "") +
+                           times("--context-parallel", shared) + times("--tensor-parallel", each) +
                            " is no multiple of it");
   };
-  no_multiple_of("--optimizer-shards", model.optimizer_shards);
-  no_multiple_of("--weight-shards", model.weight_shards);
-  no_multiple_of("--expert-parallel", model.experts.parallel);
+  no_multiple_of("--optimizer-shards", model.optimizer_shards, 1);
+  no_multiple_of("--weight-shards", model.weight_shards, 1);
+  if (model.experts.count > 0)
+    no_multiple_of("--expert-parallel", model.experts.parallel, model.tensor_parallel);
 }
 
 void transformer_options::refuse_dense(std::int64_t layers) const {
@@ -340,13 +346,10 @@ void transformer_options::refuse(transformer_rule broken) const {
     case transformer_rule::latent_of_llama:
       because("--kv-rank", model.latent.keys, "goes with --architecture llama");
       return;
-    case transformer_rule::latent_whole:
+    case transformer_rule::latent_of_heads:
       because("--kv-rank", model.latent.keys,
-              model.kv_heads > 0 && model.kv_heads != model.heads
-                  ? "makes keys and values for each of --heads " + std::to_string(model.heads) +
-                        ", and --kv-heads says " + std::to_string(model.kv_heads)
-                  : "is not shared by devices: --tensor-parallel " + std::to_string(shards) +
-                        " must be 1");
+              "makes keys and values for each of --heads " + std::to_string(model.heads) +
+                  ", and --kv-heads says " + std::to_string(model.kv_heads));
       return;
     case transformer_rule::slices_divide_sequence:
       because("--slices", model.slices,
@@ -408,10 +411,15 @@ void transformer_options::refuse(transformer_rule broken) const {
     case transformer_rule::dense_beside_experts:  // refused above
     case transformer_rule::dense_width_alone:
       throw bad_input(std::string(describe(broken)));
-    case transformer_rule::experts_whole:
+    case transformer_rule::experts_by_rows:
       because("--experts", mixed.count,
-              "layers with experts are not shared: --tensor-parallel " +
-                  std::to_string(model.tensor_parallel) + " must be 1");
+              "of layers with experts devices share the rows: with --tensor-parallel " +
+                  std::to_string(shards) + " goes --sequence-parallel");
+      return;
+    case transformer_rule::experts_among_shards:
+      because("--expert-parallel", mixed.parallel,
+              "is no multiple of --tensor-parallel " + std::to_string(shards) +
+                  ", of whose devices each has experts of its own");
       return;
     case transformer_rule::experts_for_token:
       because("--experts-per-token", mixed.per_token,
@@ -427,6 +435,7 @@ void transformer_options::refuse(transformer_rule broken) const {
       because(weights ? "--weight-shards" : "--optimizer-shards",
               weights ? model.weight_shards : model.optimizer_shards,
               "is no multiple of --expert-parallel " + std::to_string(mixed.parallel) +
+                  (shards > 1 ? " by --tensor-parallel " + std::to_string(shards) : "") +
                   ", so that not as many replicas hold each expert");
   }
 }

@@ -96,6 +96,39 @@ TEST_CASE("costs: what norms and latent attention make runs again, and need not 
   CHECK(plain[0]["memory_recompute"] == 256 * 2 * 2 * 512 / 1024);
 }
 
+TEST_CASE("devices that share layers with experts and latent attention keep their part of all") {
+  const std::string split = "--tensor-parallel 4 --sequence-parallel --expert-parallel 8 ";
+  for (const char* recompute : {"none", "norms", "full"}) {
+    CAPTURE(recompute);
+    const std::string again = std::string(" --recompute ") + recompute;
+    const auto needs = [&](const std::string& options) {
+      return run_json("memory 1f1b --ranks 4 --microbatches 4 --layers 4 --format json " + sizes +
+                      options + again)["need"];
+    };
+    const json whole = needs("--expert-parallel 8"), shared = needs(split);
+    for (std::size_t rank = 0; rank < 4; ++rank)
+      CHECK(shared[rank]["saved"].get<std::int64_t>() * 4 == whole[rank]["saved"]);
+    const auto layer = [&](const std::string& options) {
+      return run_json("costs --layers 4 -o - " + sizes + options + again)["costs"][0];
+    };
+    const json all = layer("--expert-parallel 8"), part = layer(split);
+    if (std::string(recompute) != "none")
+      CHECK(part["memory_recompute"].get<std::int64_t>() * 4 == all["memory_recompute"]);
+  }
+  // Devices of a layer and of two replicas have the experts, which no two hold.
+  const std::string one = "memory 1f1b --ranks 2 --microbatches 4 --layers 4 --format json ";
+  CHECK(run_json(one + sizes + split) == run_json(one + sizes + split + "--data-parallel 2"));
+  CHECK(run("costs --layers 4 " + sizes + split).out.find("each on 8 of h200") !=
+        std::string::npos);
+  tool_tests::check_refused(one + sizes + split,
+                            {{"--data-parallel 3",
+                              "--expert-parallel 8: --data-parallel 3 times --tensor-parallel 4 is "
+                              "no multiple of it"},
+                             {"--optimizer-shards 3",
+                              "--optimizer-shards 3: is no multiple of --expert-parallel 8 by "
+                              "--tensor-parallel 4, so that not as many replicas hold each expert"}});
+}
+
 TEST_CASE("overlap: experts of few nodes are sent fewer copies") {
   const std::string device =
       "overlap --tensor-parallel 1 --expert-parallel 16 --node-devices 4 --format json " + sizes;
@@ -140,8 +173,6 @@ TEST_CASE("sizes that do not go together are refused, and the option is named") 
       {"--kv-rank 64", "--kv-rank 64: goes with --architecture llama"},
       {"--kv-rank 64 --architecture llama --kv-heads 4",
        "--kv-rank 64: makes keys and values for each of --heads 16, and --kv-heads says 4"},
-      {"--kv-rank 64 --architecture llama --tensor-parallel 2",
-       "--kv-rank 64: is not shared by devices: --tensor-parallel 2 must be 1"},
       {"--head-width 0", "--head-width 0: expected a whole number from 1 to 1048576"},
       {"--heads 7", "--heads 7: --hidden is no multiple of it, which --head-width need not be"},
       {"--heads 1048576 --head-width 1048576",

@@ -446,7 +446,12 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
        "8: --vocabulary 50257 is no multiple of it; padded, 50264 is one\n"},
       {"--sequence 1001 --tensor-parallel 8 --sequence-parallel",
        "8: --sequence 1001 is no multiple of it, which --sequence-parallel splits\n"},
-      {"--experts 8 --tensor-parallel 2", "--experts 8: layers with experts are not shared"},
+      {"--experts 8 --tensor-parallel 2",
+       "--experts 8: of layers with experts devices share the rows: with --tensor-parallel 2 goes "
+       "--sequence-parallel"},
+      {"--experts 8 --expert-parallel 2 --tensor-parallel 4 --sequence-parallel",
+       "--expert-parallel 2: is no multiple of --tensor-parallel 4, of whose devices each has experts "
+       "of its own"},
       {"--experts 8 --experts-per-token 9", "--experts-per-token 9: there are --experts 8"},
       {"--experts 8 --expert-parallel 3", "--expert-parallel 3: --experts 8 is no multiple of it"},
       {"--shared-experts 1", "--shared-experts 1: has a meaning only with --experts"},

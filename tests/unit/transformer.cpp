@@ -76,7 +76,22 @@ TEST_CASE("sizes that do not go together are told by their rule, and make no cha
   broken({.head_pieces = 0}, sizes_positive);
   broken({.vocabulary = 960, .head_pieces = 9}, pieces_divide_vocabulary);
   broken({.vocabulary = 960, .tensor_parallel = 8, .head_pieces = 16}, pieces_divide_vocabulary);
-  broken({.tensor_parallel = 2, .experts = {.count = 4}}, experts_whole);
+  broken({.tensor_parallel = 2, .experts = {.count = 4}}, experts_by_rows);
+  broken({.tensor_parallel = 2, .sequence_parallel = true, .experts = {.count = 4}},
+         experts_among_shards);
+  broken({.tensor_parallel = 2, .sequence_parallel = true, .experts = {.count = 4, .parallel = 4}},
+         none);
+  broken({.tensor_parallel = 2,
+          .sequence_parallel = true,
+          .optimizer_shards = 3,
+          .experts = {.count = 4, .parallel = 4}},
+         optimizer_dealt);
+  broken({.tensor_parallel = 2,
+          .sequence_parallel = true,
+          .optimizer_shards = 2,
+          .weight_shards = 2,
+          .experts = {.count = 4, .parallel = 4}},
+         none);
   broken({.experts = {.count = 4, .per_token = 5}}, experts_for_token);
   broken({.experts = {.count = 4, .parallel = 3}}, experts_dealt);
   broken({.experts = {.count = 4, .parallel = 2}}, none);

@@ -90,8 +90,8 @@ TEST_CASE("sizes of latent attention and of dense layers that do not go together
   }
   broken({.head_width = -1}, sizes_positive);
   broken({.latent = {.keys = 64}}, latent_of_llama);
-  broken({.layers = llama, .kv_heads = 8, .latent = {.keys = 64}}, latent_whole);
-  broken({.tensor_parallel = 2, .layers = llama, .latent = {.keys = 64}}, latent_whole);
+  broken({.layers = llama, .kv_heads = 8, .latent = {.keys = 64}}, latent_of_heads);
+  broken({.tensor_parallel = 2, .layers = llama, .latent = {.keys = 64}}, none);
   broken({.dense_layers = 1}, dense_beside_experts);
   broken({.dense_feed_forward = 64}, dense_width_alone);
   broken({.experts = {.count = 4}, .dense_feed_forward = 64}, dense_width_alone);

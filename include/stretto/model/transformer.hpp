@@ -136,7 +136,7 @@ struct transformer {
     const std::int64_t keys =
         attention == attention_kernel::fused ? attends_twice(kind.windowed) : 2 * seen();
     return attention_matrices() +
-           (kind.dense ? dense_matrices() : feed_forwards(experts.per_token)) +
+           (kind.dense ? dense_matrices() : feed_forwards()) +
            keys * (query_width() + context_width()) / 2;
   }
   //! The mean of those of a pattern, none of which is dense.
@@ -149,17 +149,26 @@ struct transformer {
   //! Weights of one layer on each rank; of GPT's default widths 12 h^2 + 13 h. Tensor parallelism
   //! leaves the norms and the biases of the row-split products whole.
   constexpr std::int64_t layer_weights(const layer_kind& kind = {}) const {
-    const bool dense = kind.dense;
-    const std::int64_t held = experts.count / experts.parallel;
+    const bool mixes = experts.count > 0 && !kind.dense;
+    const std::int64_t held = mixes ? experts.count / experts.parallel : 0;
     const std::int64_t matrices =
-        attention_matrices() + (dense ? dense_matrices() : feed_forwards(held));
+        attention_matrices() - low_matrices() + (mixes        ? experts.shared * one_feed_forward()
+                                                 : kind.dense ? dense_matrices()
+                                                              : one_feed_forward());
+    // Not shared with other ranks: the experts, what leads to them, and to few numbers of a token.
+    const std::int64_t own =
+        low_matrices() + held * one_feed_forward() + (mixes ? hidden * experts.count : 0);
     const std::int64_t norms = latent.keys + latent.queries;
-    if (layers == architecture::llama) return matrices / tensor_parallel + 2 * hidden + norms;
-    const std::int64_t blocks = experts.count == 0 || dense ? 1 : held + experts.shared;
-    const std::int64_t width = dense ? dense_width() : feed_forward_width();
+    if (layers == architecture::llama) return matrices / tensor_parallel + own + 2 * hidden + norms;
+    const std::int64_t blocks = mixes ? experts.shared : 1;
+    const std::int64_t width = kind.dense ? dense_width() : feed_forward_width();
     return (matrices + query_width() + key_width() + value_width() + blocks * width) /
                tensor_parallel +
-           (5 + blocks) * hidden;
+           own + held * width + (5 + held + blocks) * hidden;
+  }
+  //! Among whom the experts are dealt, each with as many devices as share a layer.
+  constexpr int expert_replicas() const {
+    return experts.count == 0 ? 1 : experts.parallel / tensor_parallel;
   }
   //! A vector for each token.
   constexpr std::int64_t table_weights() const { return vocabulary * hidden / tensor_parallel; }
@@ -191,7 +200,7 @@ struct transformer {
   //! nothing is.
   constexpr std::int64_t gathered_bytes(const transformer_part& part) const {
     if (weight_shards == 1) return 0;
-    const std::int64_t whole = weight_shards > experts.parallel ? 0 : dealt_weights(part);
+    const std::int64_t whole = weight_shards > expert_replicas() ? 0 : dealt_weights(part);
     return bytes.weight * (used_weights(part) - whole);
   }
 
@@ -203,19 +212,19 @@ struct transformer {
       return members < 2 ? 0 : (members - 1) * one_of(members, bytes.weight * weights);
     };
     return around(weight_shards, used_weights(part) - dealt) +
-           around(weight_shards / experts.parallel, dealt);
+           around(weight_shards / expert_replicas(), dealt);
   }
   //! Of the weights of such a stage those whose gradients so many data-parallel replicas sum: not
   //! experts' that each have one holder.
   constexpr std::int64_t summed_weights(const transformer_part& part, int replicas) const {
-    const std::int64_t whole = replicas > experts.parallel ? 0 : dealt_weights(part);
+    const std::int64_t whole = replicas > expert_replicas() ? 0 : dealt_weights(part);
     return stage_weights(part) - whole;
   }
   //! Bytes that leave each device when the gradients of such a stage are summed over so many
   //! data-parallel replicas: in single precision, around a ring; experts' among those that hold
   //! them. Where weights, or what the optimizer keeps of them, are dealt each replica keeps the sum
   //! of its own alone; and where only the latter is, new weights go back to those that hold them.
-  //! @param replicas  a multiple of optimizer_shards, weight_shards and experts.parallel
+  //! @param replicas  a multiple of optimizer_shards, weight_shards and expert_replicas
   constexpr std::int64_t sum_message(const transformer_part& part, int replicas) const {
     const std::int64_t dealt = dealt_weights(part);
     const int updaters = optimizer_shards > weight_shards ? optimizer_shards : weight_shards;
@@ -225,7 +234,9 @@ struct transformer {
       return (shards - 1) * own + (others < 2 ? 0 : 2 * (others - 1) * one_of(others, own)) +
              (shards / holders - 1) * one_of(shards, bytes.weight * weights);
     };
-    const auto among = [&](int all) { return all > experts.parallel ? all / experts.parallel : 1; };
+    const auto among = [&](int all) {
+      return all > expert_replicas() ? all / expert_replicas() : 1;
+    };
     return around(replicas, updaters, weight_shards, stage_weights(part) - dealt) +
            around(among(replicas), among(updaters), among(weight_shards), dealt);
   }
@@ -255,7 +266,7 @@ struct transformer {
   //! that hold them.
   constexpr std::int64_t share_of(int shards, const transformer_part& part) const {
     const std::int64_t dealt = dealt_weights(part);
-    const int holders = dealt == 0 || shards == 1 ? 1 : shards / experts.parallel;
+    const int holders = shards == 1 ? 1 : shards / expert_replicas();
     return one_of(shards, stage_weights(part) - dealt) + one_of(holders, dealt);
   }
   //! The largest of so many equal parts.
@@ -282,13 +293,21 @@ struct transformer {
     return queries + hidden * (latent.keys + latent.rotary) +
            latent.keys * (heads * one_head() + value_width()) + output;
   }
+  //! Of these those that make what latent attention makes queries, keys and values of.
+  constexpr std::int64_t low_matrices() const {
+    return latent.keys == 0 ? 0 : hidden * (latent.keys + latent.rotary + latent.queries);
+  }
   constexpr std::int64_t dense_matrices() const {
     return hidden * (wide_of(dense_width()) + dense_width());
   }
-  //! Of so many experts, the shared ones, and the router; or of the feed-forward.
-  constexpr std::int64_t feed_forwards(std::int64_t dealt) const {
-    const std::int64_t one = hidden * (wide() + feed_forward_width());
-    return experts.count == 0 ? one : (dealt + experts.shared) * one + hidden * experts.count;
+  constexpr std::int64_t one_feed_forward() const {
+    return hidden * (wide() + feed_forward_width());
+  }
+  //! Of a token's experts, the shared ones, and the router; or of the feed-forward.
+  constexpr std::int64_t feed_forwards() const {
+    return experts.count == 0 ? one_feed_forward()
+                              : (experts.per_token + experts.shared) * one_feed_forward() +
+                                    hidden * experts.count;
   }
 };
 

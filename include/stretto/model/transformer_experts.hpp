@@ -15,8 +15,9 @@ namespace stretto {
 //! depend on neither. Where few nodes have a token's experts, what its copies then take within a node
 //! is not counted. Every expert gets as many tokens as any other, and each device as many copies as
 //! it sends; the copies of a piece's tokens lie, and go, together. Kept are copies where they arrive,
-//! what experts make of them, and what comes back, for the gradient of the routing. On one device of
-//! tensor parallelism (DeepSeek-AI 2024, arXiv 2412.19437).
+//! what experts make of them, and what comes back, for the gradient of the routing (DeepSeek-AI 2024,
+//! arXiv 2412.19437). Ranks that share the layer have a part of the rows each, of which they send copies,
+//! and experts of their own; they share the matrices of shared experts, and gather the rows for these.
 class transformer_experts {
  public:
   //! @return the residual's sum
@@ -100,7 +101,7 @@ class transformer_experts {
     return to.norm_back(input_, d_norm, gradient, !weights_too && d_narrow_ == gradient);
   }
   constexpr void backward_weight(transformer_ops& to) const {
-    if (shared_ >= 0) shared_weights(to);
+    if (shared_ >= 0) shared_weights(to, to.gathered(d_narrow_));
     narrow_weights(to);
     widen_weights(to);
     router_weights(to);
@@ -111,22 +112,22 @@ class transformer_experts {
   static constexpr bool among(const transformer_ops& to) { return to.model().experts.parallel > 1; }
   //! Copies of tokens: one for each of its experts.
   static constexpr std::int64_t copies(const transformer_ops& to) {
-    return to.rows() * to.model().experts.per_token;
+    return to.own_rows() * to.model().experts.per_token;
   }
   static constexpr std::int64_t copy_bytes(const transformer_ops& to, std::int64_t width) {
     return copies(to) * width * to.model().bytes.activation;
   }
   //! In single precision, a number for each token and expert.
   static constexpr std::int64_t routing_bytes(const transformer_ops& to) {
-    return 4 * to.rows() * to.model().experts.count;
+    return 4 * to.own_rows() * to.model().experts.count;
   }
   static constexpr op_work router(const transformer_ops& to) {
     const transformer& model = to.model();
     const std::int64_t count = model.experts.count;
-    return {2 * to.rows() * model.hidden * count,
+    return {2 * to.own_rows() * model.hidden * count,
             to.row() + routing_bytes(to) + model.hidden * count * model.bytes.weight,
             0,
-            {to.rows(), model.hidden, count}};
+            {to.own_rows(), model.hidden, count}};
   }
   //! Products of all copies with the device's experts' matrices.
   static constexpr op_work expert(const transformer_ops& to, std::int64_t columns) {
@@ -162,7 +163,7 @@ class transformer_experts {
     }
     const std::int64_t row = to.model().hidden * to.model().bytes.activation;
     to.message(name, {reads(from), writes(result)},
-               to.rows() * copies * row * (places - 1) / places, true, pieces_of::rows);
+               to.own_rows() * copies * row * (places - 1) / places, true, pieces_of::rows);
   }
 
   constexpr void shared_forward(transformer_ops& to) {
@@ -170,11 +171,12 @@ class transformer_experts {
     shared_wide_ = to.buffer("shared wide", shared_bytes(to, model.wide()));
     shared_active_ = to.buffer("shared active", shared_bytes(to, model.feed_forward_width()));
     shared_ = to.buffer("shared results", to.row());
-    to.add("shared widen", {reads(norm_), writes(shared_wide_)}, shared(to, model.wide()));
+    const std::int32_t norm = to.gathered(norm_);
+    to.add("shared widen", {reads(norm), writes(shared_wide_)}, shared(to, model.wide()));
     to.add("shared activation", {reads(shared_wide_), writes(shared_active_)},
            to.moved(shared_bytes(to, model.wide() + model.feed_forward_width())));
-    to.add("shared narrow", {reads(shared_active_), writes(shared_)},
-           shared(to, model.feed_forward_width()));
+    to.product("shared narrow", "shared results", {reads(shared_active_)}, shared_,
+               shared(to, model.feed_forward_width()));
   }
   constexpr void shared_back(transformer_ops& to, bool weights_too) {
     const transformer& model = to.model();
@@ -183,18 +185,21 @@ class transformer_experts {
     const std::int32_t d_active = to.buffer("shared active gradient", active);
     d_shared_wide_ = to.buffer("shared wide gradient", wide);
     d_shared_ = to.buffer("shared norm gradient", to.row());
-    to.add("shared narrow back", {reads(d_narrow_), writes(d_active)},
+    const std::int32_t d_narrow = to.gathered(d_narrow_);
+    to.add("shared narrow back", {reads(d_narrow), writes(d_active)},
            shared(to, model.feed_forward_width()));
     to.add("shared activation back", {reads(shared_wide_), reads(d_active), writes(d_shared_wide_)},
            to.moved(2 * wide + active));
-    to.add("shared widen back", {reads(d_shared_wide_), writes(d_shared_)},
-           shared(to, model.wide()));
-    if (weights_too) shared_weights(to);
+    to.product("shared widen back", "shared norm gradient", {reads(d_shared_wide_)}, d_shared_,
+               shared(to, model.wide()));
+    if (weights_too) shared_weights(to, d_narrow);
   }
-  constexpr void shared_weights(transformer_ops& to) const {
-    to.weights("shared narrow weights", {reads(shared_active_), reads(d_narrow_)},
+  //! @param gradient  all rows of the product's
+  constexpr void shared_weights(transformer_ops& to, std::int32_t gradient) const {
+    to.weights("shared narrow weights", {reads(shared_active_), reads(gradient)},
                shared(to, to.model().feed_forward_width()));
-    to.weights("shared widen weights", {reads(norm_), reads(d_shared_wide_)},
+    const std::int32_t norm = to.gathered(norm_);
+    to.weights("shared widen weights", {reads(norm), reads(d_shared_wide_)},
                shared(to, to.model().wide()));
   }
   constexpr void narrow_weights(transformer_ops& to) const {

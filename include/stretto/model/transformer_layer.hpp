@@ -50,7 +50,10 @@ struct expert_mixture {
   std::int64_t count = 0;      //!< 0: none
   std::int64_t per_token = 2;  //!< of these, those that a token goes to
   std::int64_t shared = 0;     //!< beside these, those that every token goes to
-  int parallel = 1;            //!< replicas among whom the experts are dealt (not the shared ones)
+  //! Devices among whom the experts are dealt (not the shared ones): those that share a layer and
+  //! their like of data-parallel replicas. Each is whole on one (Megatron-LM's expert-tensor-parallel
+  //! size of 1).
+  int parallel = 1;
   //! Nodes on which a token's experts lie, at most: one copy travels to each but its own, and is
   //! shared there over faster links. 0: a copy travels for each expert on another device.
   std::int64_t nodes = 0;

@@ -30,6 +30,8 @@ class transformer_ops {
   constexpr const transformer& model() const { return model_; }
   constexpr program_chain& out() { return out_; }
   constexpr std::int64_t rows() const { return rows_; }
+  //! Of these what a rank has where sequence parallelism splits them.
+  constexpr std::int64_t own_rows() const { return rows_ / (model_.sequence_parallel ? t_ : 1); }
   constexpr int shards() const { return model_.tensor_parallel; }
   constexpr bool dropout() const { return model_.layers == architecture::gpt; }
 
@@ -38,20 +40,22 @@ class transformer_ops {
     return rows_ * model_.hidden * model_.bytes.activation;
   }
   //! Of those rows that a rank holds: all, unless sequence parallelism splits them.
-  constexpr std::int64_t row() const { return full_row() / (model_.sequence_parallel ? t_ : 1); }
+  constexpr std::int64_t row() const { return own_rows() * model_.hidden * model_.bytes.activation; }
   //! Of a dropout's mask over the same; see dropout().
-  constexpr std::int64_t row_mask() const {
-    return rows_ * model_.hidden / (model_.sequence_parallel ? t_ : 1);
-  }
+  constexpr std::int64_t row_mask() const { return own_rows() * model_.hidden; }
   //! Of the rank's share of all rows of some width.
   constexpr std::int64_t share(std::int64_t width) const {
     return rows_ * width * model_.bytes.activation / t_;
+  }
+  //! Of the rank's own rows of some width, which no other rank shares.
+  constexpr std::int64_t own(std::int64_t width) const {
+    return own_rows() * width * model_.bytes.activation;
   }
 
   //! As many bytes for each row, whether the rank holds all rows or, with sequence parallelism, its
   //! part of them: a piece of an op that is cut by rows touches its own.
   constexpr std::int32_t buffer(std::string_view name, std::int64_t bytes) {
-    return out_.buffer(name, bytes, rows_ / (model_.sequence_parallel ? t_ : 1));
+    return out_.buffer(name, bytes, own_rows());
   }
   //! By heads, each of which needs all rows: what is cut by rows touches all of it.
   constexpr std::int32_t buffer_by_heads(std::string_view name, std::int64_t bytes) {
@@ -60,20 +64,14 @@ class transformer_ops {
 
   //! What a product takes with a matrix of the model's width by so many columns (or rows), of which
   //! each rank has a share.
-  constexpr op_work linear(std::int64_t columns) const {
-    const std::int64_t h = model_.hidden;
-    return {2 * rows_ * h * (columns / t_),
-            full_row() + share(columns) + h * (columns / t_) * model_.bytes.weight,
-            0,
-            {rows_, h, columns / t_}};
-  }
-  //! The same of a matrix that no other rank shares.
+  constexpr op_work linear(std::int64_t columns) const { return matrix(model_.hidden, columns); }
+  //! The same of a matrix of another width.
   constexpr op_work matrix(std::int64_t inner, std::int64_t columns) const {
-    return {2 * rows_ * inner * columns,
-            rows_ * (inner + columns) * model_.bytes.activation +
-                inner * columns * model_.bytes.weight,
-            0,
-            {rows_, inner, columns}};
+    return product_of(rows_, inner, columns / t_);
+  }
+  //! Of one that no other rank shares, with the rank's own rows.
+  constexpr op_work own_matrix(std::int64_t inner, std::int64_t columns) const {
+    return product_of(own_rows(), inner, columns);
   }
   constexpr static op_work moved(std::int64_t bytes) { return {0, bytes}; }
 
@@ -110,24 +108,42 @@ class transformer_ops {
               .holds = static_cast<std::int16_t>(on_.collective)});
   }
   //! A product of which each rank has only a summand, and the sum.
+  //! @param width  of the result
   constexpr void product(std::string_view name, std::string_view sum,
                          std::initializer_list<op_use> touched, std::int32_t result,
-                         const op_work& work) {
-    const bool scattered = model_.sequence_parallel && t_ > 1;
-    const std::int32_t made = scattered ? buffer("summand", full_row()) : result;
+                         const op_work& work, std::int64_t width) {
+    const std::int32_t made = summand(result, width);
     std::vector<op_use> all(touched);
     all.push_back(writes(made));
     out_.add(name, viewed(all), {.time = time(work), .cut = pieces_of::rows});
-    if (scattered)
-      collective(sum, {reads(made), writes(result)}, ring(), pieces_of::rows);
+    add_up(sum, made, result, width);
+  }
+  //! The same of the model's width.
+  constexpr void product(std::string_view name, std::string_view sum,
+                         std::initializer_list<op_use> touched, std::int32_t result,
+                         const op_work& work) {
+    product(name, sum, touched, result, work, model_.hidden);
+  }
+  //! Where each rank makes a summand of what `add_up` brings to `result`.
+  constexpr std::int32_t summand(std::int32_t result, std::int64_t width) {
+    return splits_rows() ? buffer("summand", rows_ * width * model_.bytes.activation) : result;
+  }
+  //! Each rank gets its part of the rows of the sum, where they are split, else all.
+  constexpr void add_up(std::string_view name, std::int32_t summands, std::int32_t result,
+                        std::int64_t width) {
+    if (splits_rows())
+      collective(name, {reads(summands), writes(result)}, ring(width), pieces_of::rows);
     else if (t_ > 1)
-      collective(sum, {reads(made), writes(made)}, 2 * ring(), pieces_of::rows);
+      collective(name, {reads(summands), writes(summands)}, 2 * ring(width), pieces_of::rows);
   }
   //! All rows of a buffer that sequence parallelism splits, for the time of a product.
   constexpr std::int32_t gathered(std::int32_t part) {
-    if (!model_.sequence_parallel || t_ == 1) return part;
-    const std::int32_t all = buffer("gathered", full_row());
-    collective("gather", {reads(part), writes(all)}, ring(), pieces_of::rows);
+    return gathered("gather", part, model_.hidden);
+  }
+  constexpr std::int32_t gathered(std::string_view name, std::int32_t part, std::int64_t width) {
+    if (!splits_rows()) return part;
+    const std::int32_t all = buffer("gathered", rows_ * width * model_.bytes.activation);
+    collective(name, {reads(part), writes(all)}, ring(width), pieces_of::rows);
     return all;
   }
 
@@ -168,8 +184,18 @@ class transformer_ops {
     work.single = model_.bytes.activation == 4;
     return on_.name.empty() ? 0 : on_.time(work);
   }
+  constexpr op_work product_of(std::int64_t rows, std::int64_t inner, std::int64_t columns) const {
+    return {2 * rows * inner * columns,
+            rows * (inner + columns) * model_.bytes.activation +
+                inner * columns * model_.bytes.weight,
+            0,
+            {rows, inner, columns}};
+  }
+  constexpr bool splits_rows() const { return model_.sequence_parallel && t_ > 1; }
   //! What leaves a rank for it to have its part of a sum, or all parts of a whole, round a ring.
-  constexpr std::int64_t ring() const { return full_row() * (t_ - 1) / t_; }
+  constexpr std::int64_t ring(std::int64_t width) const {
+    return rows_ * width * model_.bytes.activation * (t_ - 1) / t_;
+  }
 
   transformer model_;
   program_chain& out_;

@@ -51,20 +51,23 @@ class transformer_qkv {
                  to.linear(width(to)));
       return;
     }
-    to.weights("key and value weights", {reads(low_norm_), reads(d_k), reads(d_v)}, made_kv(to));
+    to.weights("key and value weights",
+               {reads(to.gathered("gather low keys", low_norm_, latent.keys)), reads(d_k),
+                reads(d_v)},
+               made_kv(to));
     to.weights("low key weights", {reads(norm_), reads(d_low_)},
-               to.matrix(model.hidden, latent.keys + latent.rotary));
+               to.own_matrix(model.hidden, latent.keys + latent.rotary));
     if (latent.queries == 0) {
-      to.weights("query weights", {reads(norm_), reads(d_q)},
-                 to.matrix(model.hidden, model.query_width()));
+      const std::int32_t all = to.gathered(norm_);
+      to.weights("query weights", {reads(all), reads(d_q)}, to.linear(model.query_width()));
       return;
     }
-    to.weights("query weights", {reads(low_query_norm_), reads(d_q)},
+    const std::int32_t all = to.gathered("gather low queries", low_query_norm_, latent.queries);
+    to.weights("query weights", {reads(all), reads(d_q)},
                to.matrix(latent.queries, model.query_width()));
     to.weights("low query weights", {reads(norm_), reads(d_low_query_)},
-               to.matrix(model.hidden, latent.queries));
+               to.own_matrix(model.hidden, latent.queries));
   }
-
   //! Of queries, keys and values.
   static constexpr std::int64_t width(const transformer_ops& to) {
     return to.model().query_width() + to.model().key_width() + to.model().value_width();
@@ -80,7 +83,8 @@ class transformer_qkv {
     const transformer& model = to.model();
     if (model.latent.keys == 0)
       return 2 * (to.share(model.query_width()) + to.share(model.key_width()));
-    return to.share((3 * model.heads + 1) * model.latent.rotary);
+    return to.share(3 * model.heads * model.latent.rotary) +
+           to.rows() * model.latent.rotary * model.bytes.activation;
   }
   //! Of keys without their rotary part, and values.
   static constexpr op_work made_kv(const transformer_ops& to) {
@@ -89,62 +93,73 @@ class transformer_qkv {
                                             model.value_width());
   }
 
+  // The few numbers are made by each rank, of its own rows, and gathered; what is made of them is
+  // shared, by heads.
   constexpr void latent_forward(transformer_ops& to) {
     const transformer& model = to.model();
     const latent_attention& latent = model.latent;
-    low_ = to.buffer("low keys", to.share(latent.keys + latent.rotary));
-    low_norm_ = to.buffer("low keys norm", to.share(latent.keys));
-    to.add("low keys", {reads(norm_), writes(low_)},
-           to.matrix(model.hidden, latent.keys + latent.rotary));
-    to.add("low keys norm", {reads(low_), writes(low_norm_)}, to.moved(2 * to.share(latent.keys)));
-    to.add("keys and values", {reads(low_norm_), writes(k), writes(v)}, made_kv(to));
+    const std::int64_t width = latent.keys + latent.rotary;
+    low_ = to.buffer("low keys", to.own(width));
+    low_norm_ = to.buffer("low keys norm", to.own(latent.keys));
+    to.add("low keys", {reads(norm_), writes(low_)}, to.own_matrix(model.hidden, width));
+    to.add("low keys norm", {reads(low_), writes(low_norm_)}, to.moved(2 * to.own(latent.keys)));
+    const std::int32_t low_norm = to.gathered("gather low keys", low_norm_, latent.keys);
+    to.add("keys and values", {reads(low_norm), writes(k), writes(v)}, made_kv(to));
     if (latent.queries > 0) {
-      low_query_ = to.buffer("low queries", to.share(latent.queries));
-      low_query_norm_ = to.buffer("low queries norm", to.share(latent.queries));
+      low_query_ = to.buffer("low queries", to.own(latent.queries));
+      low_query_norm_ = to.buffer("low queries norm", to.own(latent.queries));
       to.add("low queries", {reads(norm_), writes(low_query_)},
-             to.matrix(model.hidden, latent.queries));
+             to.own_matrix(model.hidden, latent.queries));
       to.add("low queries norm", {reads(low_query_), writes(low_query_norm_)},
-             to.moved(2 * to.share(latent.queries)));
-      to.add("queries", {reads(low_query_norm_), writes(q)},
-             to.matrix(latent.queries, model.query_width()));
+             to.moved(2 * to.own(latent.queries)));
+      const std::int32_t all = to.gathered("gather low queries", low_query_norm_, latent.queries);
+      to.add("queries", {reads(all), writes(q)}, to.matrix(latent.queries, model.query_width()));
     } else {
-      to.add("queries", {reads(norm_), writes(q)}, to.matrix(model.hidden, model.query_width()));
+      const std::int32_t all = to.gathered(norm_);
+      to.add("queries", {reads(all), writes(q)}, to.linear(model.query_width()));
     }
-    if (latent.rotary > 0)
-      to.add("rotary", {reads(q), reads(low_), reads(k), writes(q), writes(k)},
-             to.moved(turned_bytes(to)));
+    if (latent.rotary == 0) return;
+    const std::int32_t low = to.gathered("gather rotary", low_, latent.rotary);
+    to.add("rotary", {reads(q), reads(low), reads(k), writes(q), writes(k)},
+           to.moved(turned_bytes(to)));
   }
   constexpr void latent_back(transformer_ops& to, std::int32_t d_norm) {
     const transformer& model = to.model();
     const latent_attention& latent = model.latent;
-    d_low_ = to.buffer("low keys gradient", to.share(latent.keys + latent.rotary));
-    const std::int32_t d_low_norm = to.buffer("low keys norm gradient", to.share(latent.keys));
-    if (latent.rotary > 0)
-      to.add("rotary back", {reads(d_q), reads(d_k), writes(d_q), writes(d_low_)},
+    const std::int64_t width = latent.keys + latent.rotary;
+    d_low_ = to.buffer("low keys gradient", to.own(width));
+    const std::int32_t d_low_norm = to.buffer("low keys norm gradient", to.own(latent.keys));
+    if (latent.rotary > 0) {
+      const std::int32_t made = to.summand(d_low_, latent.rotary);
+      to.add("rotary back", {reads(d_q), reads(d_k), writes(d_q), writes(made)},
              to.moved(turned_bytes(to)));
-    to.add("keys and values back", {reads(d_k), reads(d_v), writes(d_low_norm)}, made_kv(to));
-    const op_work norm = to.moved(3 * to.share(latent.keys));
+      to.add_up("rotary gradient", made, d_low_, latent.rotary);
+    }
+    to.product("keys and values back", "low keys norm gradient", {reads(d_k), reads(d_v)},
+               d_low_norm, made_kv(to), latent.keys);
+    const op_work norm = to.moved(3 * to.own(latent.keys));
     if (latent.rotary > 0)
       to.add("low keys norm back", {reads(low_), reads(d_low_norm), reads(d_low_), writes(d_low_)},
              norm);
     else
       to.add("low keys norm back", {reads(low_), reads(d_low_norm), writes(d_low_)}, norm);
-    to.add("low keys back", {reads(d_low_), writes(d_norm)},
-           to.matrix(model.hidden, latent.keys + latent.rotary));
     if (latent.queries == 0) {
-      to.add("queries back", {reads(d_q), reads(d_norm), writes(d_norm)},
-             to.matrix(model.hidden, model.query_width()));
+      to.product("queries back", "attention norm gradient", {reads(d_q)}, d_norm,
+                 to.linear(model.query_width()));
+      to.add("low keys back", {reads(d_low_), reads(d_norm), writes(d_norm)},
+             to.own_matrix(model.hidden, width));
       return;
     }
-    d_low_query_ = to.buffer("low queries gradient", to.share(latent.queries));
+    to.add("low keys back", {reads(d_low_), writes(d_norm)}, to.own_matrix(model.hidden, width));
+    d_low_query_ = to.buffer("low queries gradient", to.own(latent.queries));
     const std::int32_t d_query_norm =
-        to.buffer("low queries norm gradient", to.share(latent.queries));
-    to.add("queries back", {reads(d_q), writes(d_query_norm)},
-           to.matrix(latent.queries, model.query_width()));
+        to.buffer("low queries norm gradient", to.own(latent.queries));
+    to.product("queries back", "low queries norm gradient", {reads(d_q)}, d_query_norm,
+               to.matrix(latent.queries, model.query_width()), latent.queries);
     to.add("low queries norm back", {reads(low_query_), reads(d_query_norm), writes(d_low_query_)},
-           to.moved(3 * to.share(latent.queries)));
+           to.moved(3 * to.own(latent.queries)));
     to.add("low queries back", {reads(d_low_query_), reads(d_norm), writes(d_norm)},
-           to.matrix(model.hidden, latent.queries));
+           to.own_matrix(model.hidden, latent.queries));
   }
 
   std::int32_t norm_ = -1;

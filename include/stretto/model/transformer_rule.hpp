@@ -15,8 +15,7 @@ enum class transformer_rule : std::uint8_t {
   window_of_fused,    //!< a window goes with fused attention: a plain one makes all scores
   latent_keys,        //!< what else is said of latent attention is said with latent.keys
   latent_of_llama,    //!< latent attention is that of an architecture like Llama's
-  latent_whole,  //!< latent attention has keys and values for every head (kv_heads is 0, or heads),
-                 //!< and is not split by tensor parallelism
+  latent_of_heads,  //!< latent attention has keys and values for every head: kv_heads is 0, or heads
   slices_divide_sequence,  //!< sequence is a multiple of slices, unless one of them is given
   part_of_sequence,     //!< the given slice begins and ends within the sequence, and is not empty
   context_divides_sequence,  //!< what a job has of a sequence is a multiple of twice
@@ -32,9 +31,11 @@ enum class transformer_rule : std::uint8_t {
   tied_head_whole,       //!< a tied head is not in pieces
   dense_beside_experts,  //!< dense layers are beside others with experts
   dense_width_alone,     //!< dense_feed_forward is given with dense_layers
-  experts_whole,         //!< layers with experts are not split by tensor parallelism
+  experts_by_rows,       //!< ranks that share a layer with experts split its rows: sequence_parallel
+  experts_among_shards,  //!< each of these has experts of its own: experts.parallel is a multiple of
+                         //!< tensor_parallel
   experts_for_token,     //!< a token goes to no more experts than there are
-  experts_dealt,         //!< the experts are a multiple of the replicas that they are dealt to
+  experts_dealt,         //!< the experts are a multiple of the devices that they are dealt to
   optimizer_dealt,  //!< as many hold each expert: optimizer_shards is 1, or a multiple of these
   weights_dealt,    //!< the same of weight_shards
 };
@@ -58,9 +59,8 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "latent.queries, rotary and values have a meaning only with latent.keys";
     case transformer_rule::latent_of_llama:
       return "latent attention goes with architecture::llama";
-    case transformer_rule::latent_whole:
-      return "latent attention has keys and values for every head, and is not split: kv_heads must "
-             "be 0 or heads, tensor_parallel 1";
+    case transformer_rule::latent_of_heads:
+      return "latent attention has keys and values for every head: kv_heads must be 0 or heads";
     case transformer_rule::slices_divide_sequence:
       return "sequence is no multiple of slices";
     case transformer_rule::part_of_sequence:
@@ -85,16 +85,18 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "dense_layers has a meaning only with experts";
     case transformer_rule::dense_width_alone:
       return "dense_feed_forward has a meaning only with dense_layers";
-    case transformer_rule::experts_whole:
-      return "layers with experts are not split: tensor_parallel must be 1";
+    case transformer_rule::experts_by_rows:
+      return "layers with experts are split by rows: with tensor_parallel goes sequence_parallel";
+    case transformer_rule::experts_among_shards:
+      return "experts.parallel is no multiple of tensor_parallel";
     case transformer_rule::experts_for_token:
       return "there are fewer experts than per_token";
     case transformer_rule::experts_dealt:
       return "the experts are no multiple of experts.parallel";
     case transformer_rule::optimizer_dealt:
-      return "optimizer_shards is no multiple of experts.parallel";
+      return "optimizer_shards is no multiple of experts.parallel by tensor_parallel";
     case transformer_rule::weights_dealt:
-      return "weight_shards is no multiple of experts.parallel";
+      return "weight_shards is no multiple of experts.parallel by tensor_parallel";
   }
   return "";
 }

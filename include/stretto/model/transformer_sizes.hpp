@@ -28,7 +28,7 @@ constexpr transformer_rule transformer::broken_rule() const {
   if (window > 0 && attention != attention_kernel::fused) return window_of_fused;
   if (latent.keys == 0 && latent != latent_attention{}) return latent_keys;
   if (latent.keys > 0 && layers != architecture::llama) return latent_of_llama;
-  if (latent.keys > 0 && ((kv_heads > 0 && kv_heads != heads) || shards > 1)) return latent_whole;
+  if (latent.keys > 0 && kv_heads > 0 && kv_heads != heads) return latent_of_heads;
   if (slice != sequence_part{}) {
     if (slice.begin < 0 || slice.begin >= slice.end || slice.end > sequence)
       return part_of_sequence;
@@ -50,10 +50,11 @@ constexpr transformer_rule transformer::broken_rule() const {
   if (tied_head && head_pieces > 1) return tied_head_whole;
   if (dense_layers == 0 && dense_feed_forward > 0) return dense_width_alone;
   if (experts.count == 0) return dense_layers > 0 ? dense_beside_experts : none;
-  if (shards > 1) return experts_whole;
+  if (shards > 1 && !sequence_parallel) return experts_by_rows;
+  if (experts.parallel % shards != 0) return experts_among_shards;
   if (experts.per_token > experts.count) return experts_for_token;
   if (experts.count % experts.parallel != 0) return experts_dealt;
-  const auto dealt = [&](int among) { return among == 1 || among % experts.parallel == 0; };
+  const auto dealt = [&](int among) { return among == 1 || among % expert_replicas() == 0; };
   return !dealt(optimizer_shards) ? optimizer_dealt : dealt(weight_shards) ? none : weights_dealt;
 }
 
