@@ -26,13 +26,16 @@ using transformer_chains::measured_chain;
 using transformer_chains::one_flop;
 using transformer_chains::read_by_weights;
 
+enum class splits { layers, rows_too, rows_and_experts };
+
 //! Models with experts, with latent attention and with both, each on one rank; their like on several.
 void each_split(const std::function<void(const transformer& split, const transformer& whole)>& check) {
   for (const architecture layers : {architecture::gpt, architecture::llama})
     for (const attention_kernel attention : {attention_kernel::plain, attention_kernel::fused})
       for (const int shared : {0, 2})
         for (const int queries : {-1, 0, 24})     // -1: no latent attention
-          for (const bool rows : {false, true}) {  // are split, too
+          for (const splits what : {splits::layers, splits::rows_too, splits::rows_and_experts}) {
+            const bool mixes = what == splits::rows_and_experts;
             transformer whole{.hidden = 64,
                               .heads = 8,
                               .sequence = 96,
@@ -41,19 +44,19 @@ void each_split(const std::function<void(const transformer& split, const transfo
                               .layers = layers,
                               .attention = attention,
                               .feed_forward = 48};
-            if (rows) whole.experts = {.count = 16, .per_token = 3, .shared = shared, .parallel = 8};
+            if (mixes) whole.experts = {.count = 16, .per_token = 3, .shared = shared, .parallel = 8};
             if (queries >= 0) whole.latent = {16, queries, shared > 0 ? 8 : 0, 12};
             if (queries >= 0 && layers == architecture::gpt) continue;
-            if (queries < 0 && !rows) continue;  // Megatron's, of which others tell
+            if (queries < 0 && !mixes) continue;  // Megatron's, of which others tell
             for (const int shards : {2, 4}) {
               transformer split = whole;
               split.tensor_parallel = shards;
-              split.sequence_parallel = rows;
+              split.sequence_parallel = what != splits::layers;
               CAPTURE(static_cast<int>(layers));
               CAPTURE(static_cast<int>(attention));
               CAPTURE(shared);
               CAPTURE(queries);
-              CAPTURE(rows);
+              CAPTURE(static_cast<int>(what));
               CAPTURE(shards);
               REQUIRE(split.broken_rule() == stretto::transformer_rule::none);
               check(split, whole);
@@ -96,9 +99,12 @@ TEST_CASE("without sharing rows each keeps the few numbers that latent attention
 
 TEST_CASE("ranks that share rows and layers compute their part of all") {
   each_split([](const transformer& split, const transformer& whole) {
-    if (!split.sequence_parallel) return;
-    CHECK(time_on(split, stream_type::compute, one_flop) * split.tensor_parallel ==
-          time_on(whole, stream_type::compute, one_flop));
+    // Without sharing rows each makes the few numbers of all of them, and gradients of what does.
+    const std::int64_t t = split.tensor_parallel;
+    const std::int64_t low = split.latent.keys + split.latent.rotary + split.latent.queries;
+    const std::int64_t copied = split.sequence_parallel ? 0 : 3 * 2 * (2 * 96) * 64 * low;
+    CHECK(time_on(split, stream_type::compute, one_flop) * t ==
+          time_on(whole, stream_type::compute, one_flop) + (t - 1) * copied);
   });
 }
 
@@ -121,12 +127,14 @@ TEST_CASE("of latent attention few numbers are gathered, and their gradients sum
   stretto::machine one_byte{"one byte a ns", std::int64_t{1} << 40, std::int64_t{1} << 40, 1};
   each_split([&](const transformer& split, const transformer&) {
     if (split.latent.keys == 0 || split.experts.count > 0) return;
-    // Without experts no rows are split here: of sums both halves leave.
-    const std::int64_t t = split.tensor_parallel, h = 64;
-    const std::int64_t low = 16 + split.latent.rotary + (split.latent.queries > 0 ? 24 : h);
-    // Forwards the sums of both blocks; back those of the feed-forward's norm, and of the few numbers.
+    const std::int64_t t = split.tensor_parallel, h = 64, rotary = split.latent.rotary;
+    const std::int64_t low = 16 + (split.latent.queries > 0 ? 24 : h);
+    // Forwards the sums of both blocks; back those of the feed-forward's norm, and of the few numbers:
+    // of a sum both halves leave. Where rows are split the few numbers are gathered, for the weights
+    // once more; and the model's width nine times, three of each job.
     CHECK(time_on(split, stream_type::tensor_parallel, one_byte) ==
-          2 * (2 * h + h + low) * (2 * 96 * 4) * (t - 1) / t);
+          (split.sequence_parallel ? 9 * h + 3 * low + 2 * rotary : 2 * (3 * h + low + rotary)) *
+              (2 * 96 * 4) * (t - 1) / t);
   });
 }
 
