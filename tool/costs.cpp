@@ -205,6 +205,11 @@ struct costs_command {
               << (model.head_pieces > 1
                       ? "the last " + std::to_string(model.head_pieces) + " are the head's pieces"
                       : "the last the head")
+              << (model.further_tokens == 0 ? ""
+                  : model.further_tokens == 1
+                      ? ", and a layer that foretells a further token"
+                      : ", and " + std::to_string(model.further_tokens) +
+                            " layers that foretell further tokens")
               << ".\n\n";
     std::vector<std::vector<std::string>> rows{
         {"layer", "F", "I", "W", "whole saves", "kept", "after I", "state"}};

@@ -138,6 +138,11 @@ void transformer_options::add_dense(CLI::App& command) {
 void transformer_options::add_head(CLI::App& command, const char* says) {
   command.add_option("--head-pieces", model.head_pieces, says)
       ->check(CLI::Range(1, 1 << 12).description(""));
+  command
+      .add_option("--further-tokens", model.further_tokens,
+                  "Layers with the head, beside --layers, each of which foretells a token further "
+                  "ahead (multi-token prediction; default 0)")
+      ->check(CLI::Range(0, 64).description(""));
 }
 
 void transformer_options::settle(int count, const std::string& layers_text, int slices) {
@@ -182,11 +187,12 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
       tokens *
       (16 * hidden + 4 * widths + std::max(met * (6 * wide + 8 * hidden), 6 * dense + 8 * hidden) +
        4 * static_cast<double>(mixed.count) + scores * static_cast<double>(model.heads) +
-       8 * static_cast<double>(model.vocabulary));
+       8 * (1.0 + model.further_tokens) * static_cast<double>(model.vocabulary));
   const double weights = hidden * (hidden + widths + 3 * std::max(wide * held, dense)) +
                          static_cast<double>(model.latent.keys + model.latent.queries) * widths;
-  if ((kept * count > 1e15) ||
-      20 * (weights * count + 2.0 * hidden * static_cast<double>(model.vocabulary)) > 1e15)
+  const double all = static_cast<double>(count) + model.further_tokens;
+  if ((kept * all > 1e15) ||
+      20 * (weights * all + 2.0 * hidden * static_cast<double>(model.vocabulary)) > 1e15)
     throw bad_input("--hidden " + std::to_string(model.hidden) + " --sequence " +
                     std::to_string(model.sequence) + " --batch " +
                     std::to_string(model.microbatch) + " --vocabulary " +
@@ -407,6 +413,10 @@ void transformer_options::refuse(transformer_rule broken) const {
       return;
     case transformer_rule::tied_head_whole:
       because("--head-pieces", model.head_pieces, "cuts no head that is tied (--tied-head)");
+      return;
+    case transformer_rule::further_head_whole:
+      because("--head-pieces", model.head_pieces,
+              "cuts no head that foretells further tokens (--further-tokens)");
       return;
     case transformer_rule::dense_beside_experts:  // refused above
     case transformer_rule::dense_width_alone:

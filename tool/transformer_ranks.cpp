@@ -39,16 +39,22 @@ std::vector<transformer_part> transformer_ranks::dealt(const placement& where) c
                        std::string("has ") + letter(layer) + " among the last " +
                            std::to_string(model.head_pieces) +
                            ", which are the pieces of --head-pieces");
+  if (model.further_tokens > 0 && letters.find('m') != std::string::npos)
+    throw bad_option("--layers", layers_text,
+                     "has m, a layer that foretells a further token: those of --further-tokens are "
+                     "with the head");
   const int embeddings = letters.starts_with('E') ? 1 : 0;
   of_model.refuse_dense(pieces_from - embeddings);
   // Balanced by multiply-adds of a token and feature.
   const auto work = [&](int layer) {
     const bool head = layer >= pieces_from || (!counted && layer + 1 == how.layers());
-    const std::int64_t one =
-        (layer < pieces_from
-             ? model.layer_products(model.kind_of(layer - embeddings)) / model.hidden
-             : 0) +
-        (head ? model.vocabulary / model.head_pieces : 0);
+    const auto products = [&](int number) {
+      return model.layer_products(model.kind_of(number)) / model.hidden;
+    };
+    std::int64_t one = (layer < pieces_from ? products(layer - embeddings) : 0) +
+                       (head ? model.vocabulary / model.head_pieces : 0);
+    for (int ahead = 0; head && ahead < model.further_tokens; ++ahead)
+      one += products(pieces_from - embeddings + ahead) + 2 * model.hidden + model.vocabulary;
     return unit_costs{.forward = one, .backward_input = one, .backward_weight = one};
   };
   std::vector<layer_range> ranges(static_cast<std::size_t>(where.stages()));
@@ -112,7 +118,8 @@ summed_gradients transformer_ranks::summed(const placement& where) const {
                            " sum them, and may take 2^40");
   };
   if (sums_ends(where)) made.of_ends = 4 * of_model.model.table_weights();
-  refuse_large(made.of_ends, "the tied head", "both ends");
+  refuse_large(made.of_ends, of_model.model.tied_head ? "the tied head" : "the embedding",
+               "both ends");
   int stage = 0;
   for (const transformer_part& part : dealt(where)) {
     // Those of a stage on two ranks are all summed, by these.
@@ -132,7 +139,8 @@ bool transformer_ranks::sums_stages(const placement& where) const {
   return !forward_only && (of_model.replicas > 1 || where.kind == placement_kind::bidirectional);
 }
 bool transformer_ranks::sums_ends(const placement& where) const {
-  return !forward_only && of_model.model.tied_head && !has_both_ends(where);
+  const transformer& model = of_model.model;
+  return !forward_only && (model.tied_head || model.further_tokens > 0) && !has_both_ends(where);
 }
 
 std::int64_t transformer_ranks::message() const {

@@ -59,6 +59,11 @@ struct transformer {
   //! The head's matrix is the embeddings' (Press and Wolf 2017; GPT-2, Gemma): a rank that has both
   //! has one. Where stages of two ranks have them each has a copy, whose gradients are summed.
   bool tied_head = false;
+  //! Layers behind the head, with which they are, each of which foretells a token further ahead than
+  //! the one before, by the same head (multi-token prediction, DeepSeek-AI 2024, arXiv 2412.19437,
+  //! section 2.2; Megatron-LM's mtp-num-layers). They embed tokens once more: where a stage of
+  //! another rank has the embedding a copy of it is with them, as of a tied head.
+  int further_tokens = 0;
 
   constexpr bool operator==(const transformer&) const = default;
   //! The first rule that the sizes break: all else here, and what is made of it, means something
@@ -148,24 +153,7 @@ struct transformer {
   }
   //! Weights of one layer on each rank; of GPT's default widths 12 h^2 + 13 h. Tensor parallelism
   //! leaves the norms and the biases of the row-split products whole.
-  constexpr std::int64_t layer_weights(const layer_kind& kind = {}) const {
-    const bool mixes = experts.count > 0 && !kind.dense;
-    const std::int64_t held = mixes ? experts.count / experts.parallel : 0;
-    const std::int64_t matrices =
-        attention_matrices() - low_matrices() + (mixes        ? experts.shared * one_feed_forward()
-                                                 : kind.dense ? dense_matrices()
-                                                              : one_feed_forward());
-    // Not shared with other ranks: the experts, what leads to them, and to few numbers of a token.
-    const std::int64_t own =
-        low_matrices() + held * one_feed_forward() + (mixes ? hidden * experts.count : 0);
-    const std::int64_t norms = latent.keys + latent.queries;
-    if (layers == architecture::llama) return matrices / tensor_parallel + own + 2 * hidden + norms;
-    const std::int64_t blocks = mixes ? experts.shared : 1;
-    const std::int64_t width = kind.dense ? dense_width() : feed_forward_width();
-    return (matrices + query_width() + key_width() + value_width() + blocks * width) /
-               tensor_parallel +
-           own + held * width + (5 + held + blocks) * hidden;
-  }
+  constexpr std::int64_t layer_weights(const layer_kind& kind = {}) const;
   //! Among whom the experts are dealt, each with as many devices as share a layer.
   constexpr int expert_replicas() const {
     return experts.count == 0 ? 1 : experts.parallel / tensor_parallel;
@@ -179,41 +167,31 @@ struct transformer {
   //! So many pieces of the product with the vocabulary, and the last norm.
   constexpr std::int64_t head_weights(std::int64_t pieces, bool norm) const {
     return vocabulary / tensor_parallel / head_pieces * pieces * hidden +
-           (norm ? (layers == architecture::gpt ? 2 : 1) * hidden : 0);
+           (norm ? norm_weights() : 0);
   }
-  //! Of a stage, on each rank. (Of a tied head without what another stage of the rank has.)
+  //! Of what begins a layer that foretells a further token: both norms, and the product that joins
+  //! what they make.
+  constexpr std::int64_t further_weights() const {
+    return 2 * norm_weights() + 2 * hidden * hidden / tensor_parallel;
+  }
+  //! Of a stage, on each rank. (Without a matrix that another stage of the rank has.)
   constexpr std::int64_t stage_weights(const transformer_part& part) const {
-    const bool tied = tied_head && part.head_pieces > 0;
-    return used_weights(part) - (tied && part.beside_embedding ? table_weights() : 0);
+    return used_weights(part) -
+           (needs_table(part) && part.beside_embedding ? table_weights() : 0);
   }
   //! Weights, gradients and optimizer state of such a stage.
-  constexpr std::int64_t state_bytes(const transformer_part& part) const {
-    const int shards = optimizer_shards > weight_shards ? optimizer_shards : weight_shards;
-    return weight_bytes(part) + bytes.gradient * stage_weights(part) +
-           bytes.optimizer * share_of(shards, part);
-  }
+  constexpr std::int64_t state_bytes(const transformer_part& part) const;
   //! Of the weights alone what each rank holds all the time.
   constexpr std::int64_t weight_bytes(const transformer_part& part) const {
     return bytes.weight * share_of(weight_shards, part);
   }
   //! What a stage's weights take while they are gathered: of experts that each have one holder
   //! nothing is.
-  constexpr std::int64_t gathered_bytes(const transformer_part& part) const {
-    if (weight_shards == 1) return 0;
-    const std::int64_t whole = weight_shards > expert_replicas() ? 0 : dealt_weights(part);
-    return bytes.weight * (used_weights(part) - whole);
-  }
+  constexpr std::int64_t gathered_bytes(const transformer_part& part) const;
 
   //! Bytes that leave each device when the weights of such a stage are gathered: around a ring;
   //! experts' among those that hold them.
-  constexpr std::int64_t gather_message(const transformer_part& part) const {
-    const std::int64_t dealt = dealt_weights(part);
-    const auto around = [&](int members, std::int64_t weights) {
-      return members < 2 ? 0 : (members - 1) * one_of(members, bytes.weight * weights);
-    };
-    return around(weight_shards, used_weights(part) - dealt) +
-           around(weight_shards / expert_replicas(), dealt);
-  }
+  constexpr std::int64_t gather_message(const transformer_part& part) const;
   //! Of the weights of such a stage those whose gradients so many data-parallel replicas sum: not
   //! experts' that each have one holder.
   constexpr std::int64_t summed_weights(const transformer_part& part, int replicas) const {
@@ -225,21 +203,7 @@ struct transformer {
   //! them. Where weights, or what the optimizer keeps of them, are dealt each replica keeps the sum
   //! of its own alone; and where only the latter is, new weights go back to those that hold them.
   //! @param replicas  a multiple of optimizer_shards, weight_shards and expert_replicas
-  constexpr std::int64_t sum_message(const transformer_part& part, int replicas) const {
-    const std::int64_t dealt = dealt_weights(part);
-    const int updaters = optimizer_shards > weight_shards ? optimizer_shards : weight_shards;
-    const auto around = [&](int members, int shards, int holders, std::int64_t weights) {
-      const std::int64_t own = one_of(shards, 4 * weights);
-      const int others = members / shards;  // with the same
-      return (shards - 1) * own + (others < 2 ? 0 : 2 * (others - 1) * one_of(others, own)) +
-             (shards / holders - 1) * one_of(shards, bytes.weight * weights);
-    };
-    const auto among = [&](int all) {
-      return all > expert_replicas() ? all / expert_replicas() : 1;
-    };
-    return around(replicas, updaters, weight_shards, stage_weights(part) - dealt) +
-           around(among(replicas), among(updaters), among(weight_shards), dealt);
-  }
+  constexpr std::int64_t sum_message(const transformer_part& part, int replicas) const;
 
  private:
   //! Twice the keys of a window that so many tokens attend to, from `begin` on.
@@ -250,35 +214,33 @@ struct transformer {
     return window * window - begin * begin + 2 * window * (end - window);
   }
   //! What the jobs of a stage read.
-  constexpr std::int64_t used_weights(const transformer_part& part) const {
-    const std::int64_t dense = dense_in(part);
-    const bool tied = tied_head && part.head_pieces > 0 && part.embedding;
-    return (part.layers - dense) * layer_weights() + dense * layer_weights({.dense = true}) +
-           (part.embedding ? embedding_weights() : 0) +
-           head_weights(part.head_pieces, part.head_norm) - (tied ? table_weights() : 0);
+  constexpr std::int64_t used_weights(const transformer_part& part) const;
+  constexpr std::int64_t norm_weights() const {
+    return (layers == architecture::gpt ? 2 : 1) * hidden;
+  }
+  //! Layers of a stage that foretell further tokens.
+  constexpr std::int64_t further_in(const transformer_part& part) const {
+    return part.head_norm ? further_tokens : 0;
+  }
+  //! Whether a stage without the embedding needs its table.
+  constexpr bool needs_table(const transformer_part& part) const {
+    return (tied_head && part.head_pieces > 0) || further_in(part) > 0;
   }
   //! Layers of a stage that are among dense_layers.
   constexpr std::int64_t dense_in(const transformer_part& part) const {
     const std::int64_t left = dense_layers - part.first;
-    return left < 0 ? 0 : left < part.layers ? left : part.layers;
+    const std::int64_t all = part.layers + further_in(part);
+    return left < 0 ? 0 : left < all ? left : all;
   }
   //! The largest share of a stage's weights, dealt among so many replicas; of experts among those
   //! that hold them.
-  constexpr std::int64_t share_of(int shards, const transformer_part& part) const {
-    const std::int64_t dealt = dealt_weights(part);
-    const int holders = shards == 1 ? 1 : shards / expert_replicas();
-    return one_of(shards, stage_weights(part) - dealt) + one_of(holders, dealt);
-  }
+  constexpr std::int64_t share_of(int shards, const transformer_part& part) const;
   //! The largest of so many equal parts.
   static constexpr std::int64_t one_of(int parts, std::int64_t whole) {
     return (whole + parts - 1) / parts;
   }
   //! Of the experts that a rank holds of a stage's layers, and other replicas do not.
-  constexpr std::int64_t dealt_weights(const transformer_part& part) const {
-    const std::int64_t biases = layers == architecture::gpt ? feed_forward_width() + hidden : 0;
-    return (part.layers - dense_in(part)) * (experts.count / experts.parallel) *
-           (hidden * (wide() + feed_forward_width()) + biases);
-  }
+  constexpr std::int64_t dealt_weights(const transformer_part& part) const;
   constexpr std::int64_t one_head() const { return head_width > 0 ? head_width : hidden / heads; }
   constexpr std::int64_t value_head() const {
     return latent.values > 0 ? latent.values : one_head();
@@ -314,3 +276,4 @@ struct transformer {
 }  // namespace stretto
 
 #include "stretto/model/transformer_sizes.hpp"
+#include "stretto/model/transformer_weights.hpp"

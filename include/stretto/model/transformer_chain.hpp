@@ -112,6 +112,8 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     for (int layer = 0; layer < part.layers; ++layer)
       write.layer_forward(model.kind_of(part.first + layer));
     if (part.head_pieces > 0) write.head_forward(pieces[at], part.head_pieces);
+    for (int ahead = 0; part.head_norm && ahead < model.further_tokens; ++ahead)
+      write.further_forward(model.kind_of(part.first + part.layers + ahead));
     if (at + 1 < stages)
       here.stays_out ? write.hand_on(here.sums_out) : write.send(here.sums_out);
     chunks.push_back(here);
@@ -122,9 +124,14 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     const int end = here.first_layer + static_cast<int>(part.layers);
     made.begin(split ? job_kind::backward_input : job_kind::backward, chunk);
     if (here.stage + 1 < stages && !here.stays_out) write.receive_gradient(here.sums_out);
-    if (part.head_pieces > 0) {
-      write.head_backward_input(here.head);
-      if (!split) write.head_backward_weight(here.head);
+    const int further = part.head_norm ? model.further_tokens : 0;
+    for (int ahead = further; ahead >= 0 && part.head_pieces > 0; --ahead) {
+      write.head_backward_input(here.head + ahead);
+      if (!split) write.head_backward_weight(here.head + ahead);
+      if (ahead < further) write.add_further();
+      if (ahead == 0) break;
+      write.layer_backward_input(end + ahead - 1, !split);
+      write.further_backward_input(ahead - 1, !split);
     }
     for (int at = end - 1; at >= here.first_layer; --at) write.layer_backward_input(at, !split);
     if (part.embedding) {
@@ -135,7 +142,12 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
       here.stays_in ? write.hand_on_gradient(here.sums_in) : write.send_gradient(here.sums_in);
     if (!split) continue;
     made.begin(job_kind::backward_weight, chunk);
-    if (part.head_pieces > 0) write.head_backward_weight(here.head);
+    for (int ahead = further; ahead >= 0 && part.head_pieces > 0; --ahead) {
+      write.head_backward_weight(here.head + ahead);
+      if (ahead == 0) break;
+      write.layer_backward_weight(end + ahead - 1);
+      write.further_backward_weight(ahead - 1);
+    }
     for (int at = end - 1; at >= here.first_layer; --at) write.layer_backward_weight(at);
     if (part.embedding) write.embed_backward_weight();
     if (part.is_empty()) write.nothing();

@@ -29,6 +29,7 @@ enum class transformer_rule : std::uint8_t {
   shards_divide_widths,  //!< kv_heads and the feed-forward's width are multiples of tensor_parallel
   pieces_divide_vocabulary,  //!< vocabulary is a multiple of head_pieces times tensor_parallel
   tied_head_whole,       //!< a tied head is not in pieces
+  further_head_whole,    //!< with further_tokens the head is in one piece
   dense_beside_experts,  //!< dense layers are beside others with experts
   dense_width_alone,     //!< dense_feed_forward is given with dense_layers
   experts_by_rows,       //!< ranks that share a layer with experts split its rows: sequence_parallel
@@ -81,6 +82,8 @@ constexpr std::string_view describe(transformer_rule broken) {
       return "vocabulary is no multiple of head_pieces times tensor_parallel";
     case transformer_rule::tied_head_whole:
       return "a tied head is whole: head_pieces must be 1";
+    case transformer_rule::further_head_whole:
+      return "with further_tokens the head is whole: head_pieces must be 1";
     case transformer_rule::dense_beside_experts:
       return "dense_layers has a meaning only with experts";
     case transformer_rule::dense_width_alone:

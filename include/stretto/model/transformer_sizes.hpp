@@ -20,7 +20,7 @@ constexpr transformer_rule transformer::broken_rule() const {
   for (const std::int64_t size :
        {kv_heads, head_width, feed_forward, experts.count, experts.per_token, experts.shared,
         experts.nodes, latent.keys, latent.queries, latent.rotary, latent.values, dense_layers,
-        dense_feed_forward, window, window_pattern})
+        dense_feed_forward, window, window_pattern, std::int64_t{further_tokens}})
     if (size < 0) return sizes_positive;
   if (head_width == 0 && hidden % heads != 0) return heads_divide_hidden;
   if (kv_heads > 0 && heads % kv_heads != 0) return kv_heads_divide_heads;
@@ -48,6 +48,7 @@ constexpr transformer_rule transformer::broken_rule() const {
   if (kv_heads % shards != 0 || feed_forward_width() % shards != 0) return shards_divide_widths;
   if (vocabulary / shards % head_pieces != 0) return pieces_divide_vocabulary;
   if (tied_head && head_pieces > 1) return tied_head_whole;
+  if (further_tokens > 0 && head_pieces > 1) return further_head_whole;
   if (dense_layers == 0 && dense_feed_forward > 0) return dense_width_alone;
   if (experts.count == 0) return dense_layers > 0 ? dense_beside_experts : none;
   if (shards > 1 && !sequence_parallel) return experts_by_rows;

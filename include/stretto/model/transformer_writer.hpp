@@ -11,6 +11,7 @@
 #include "stretto/model/transformer_attention.hpp"
 #include "stretto/model/transformer_experts.hpp"
 #include "stretto/model/transformer_feed_forward.hpp"
+#include "stretto/model/transformer_further.hpp"
 #include "stretto/model/transformer_head.hpp"
 #include "stretto/model/transformer_ops.hpp"
 
@@ -55,8 +56,15 @@ class transformer_writer {
 
   //! So many pieces of the head, from `first` on.
   constexpr void head_forward(std::int64_t first, std::int64_t count) {
+    behind_ = input_.rows;
     heads_.emplace_back(to_, first, count);
     input_ = heads_.back().forward(to_, input_);
+  }
+  //! A layer behind the head, which foretells a token further ahead, and the head once more.
+  constexpr void further_forward(const layer_kind& kind) {
+    input_ = {further_.emplace_back().forward(to_, behind_)};
+    layer_forward(kind);
+    head_forward(0, 1);
   }
 
   constexpr void receive_gradient(bool sums) { receive("output gradient", gradient_, sums); }
@@ -69,6 +77,20 @@ class transformer_writer {
   }
   constexpr void head_backward_weight(int at) {
     heads_[static_cast<std::size_t>(at)].backward_weight(to_);
+  }
+  //! From the gradient of what the layer takes to that of what the one before has made, which
+  //! add_further adds when that one's head has gone back.
+  constexpr void further_backward_input(int at, bool weights_too) {
+    d_behind_ =
+        further_[static_cast<std::size_t>(at)].backward_input(to_, gradient_.rows, weights_too);
+  }
+  constexpr void further_backward_weight(int at) {
+    further_[static_cast<std::size_t>(at)].backward_weight(to_);
+  }
+  constexpr void add_further() {
+    to_.add("add further gradient",
+            {reads(d_behind_), reads(gradient_.rows), writes(gradient_.rows)},
+            to_.moved(3 * to_.row()));
   }
   constexpr void embed_backward_input() {
     if (to_.dropout())
@@ -125,6 +147,8 @@ class transformer_writer {
   std::int32_t embed_mask_ = -1, embed_gradient_ = -1;
   std::vector<layer> layers_;
   std::vector<transformer_head> heads_;
+  std::vector<transformer_further> further_;
+  std::int32_t behind_ = -1, d_behind_ = -1;  // of the latest head, what it was made of
 };
 
 }  // namespace stretto
