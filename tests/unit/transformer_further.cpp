@@ -200,19 +200,76 @@ TEST_CASE("what leaves the stage backwards has met the gradients of every head")
   });
 }
 
+TEST_CASE("each begins with what the one before has made, and they go back in reverse") {
+  each_kind([](const transformer& model) {
+    const program_chain chain = last_of(model, 2, true);
+    const auto named = [&](const stretto::op_use& use) {
+      return chain.buffers[static_cast<std::size_t>(use.buffer)].name;
+    };
+    // What heads norm, and what such layers begin with; keys as they are attended to, and back.
+    std::vector<std::int32_t> behind, begins, ahead, back;
+    for (const stretto::op& one : chain.ops) {
+      const auto uses = chain.uses_of(one);
+      if (one.name == "norm" && named(uses[1]) == "head norm") behind.push_back(uses[0].buffer);
+      if (one.name == "norm" && named(uses[1]) == "joined" && named(uses[0]) == "output")
+        begins.push_back(uses[0].buffer);
+      if (one.name == "scores") ahead.push_back(uses[0].buffer);
+      if (one.name == "scores back") back.push_back(uses[1].buffer);
+    }
+    CHECK(behind.size() == static_cast<std::size_t>(model.further_tokens) + 1);
+    behind.pop_back();
+    CHECK(begins == behind);
+    std::ranges::reverse(back);
+    CHECK(ahead == back);
+    CHECK(ahead.size() == 2 + begins.size());
+  });
+}
+
+TEST_CASE("ranks that share rows gather both vectors of each, and for the weights once more") {
+  const stretto::machine one_byte{"one byte a ns", std::int64_t{1} << 40, std::int64_t{1} << 40, 1};
+  transformer model = small(architecture::llama, 0);
+  model.tensor_parallel = 2;
+  model.sequence_parallel = true;
+  const auto sent = [&](int layers) {
+    std::int64_t sum = 0;
+    for (const stretto::op& one : last_of(model, layers, true, one_byte).ops)
+      if (one.stream != 0) sum += one.time;
+    return sum;
+  };
+  const std::int64_t without = sent(2), layer = sent(3) - without;
+  model.further_tokens = 1;
+  // Of the model's width: the embedding, 1; joined, 2 and 1 of what they make; back 1, and 2; for the
+  // weights 1 and 2. Of the head 3, and its rows' sums.
+  CHECK(sent(2) - without == layer + (13 * 64 * 4 + 16) * (2 * 96) / 2);
+}
+
 TEST_CASE("layers that foretell further tokens are numbered on, also behind a stage of the head alone") {
   transformer model = small(architecture::llama, 2);
   model.attention = attention_kernel::fused;
   model.window = 8;
   model.window_pattern = 3;  // of every three the last, and so layer 5, has none
-  const std::vector<transformer_part> parts{{4, true}, {0, false, 1, true, 4}};
-  const program_chain chain =
-      stretto::transformer_chain(model, {.ranks = 2, .chunks = 1}, 1, parts, false, one_flop);
-  std::vector<std::int64_t> took;
-  for (const stretto::op& one : chain.ops_of(chain.programs[0]))
-    if (one.name == "attention") took.push_back(one.time);
+  const auto took = [&](const std::vector<transformer_part>& parts) {
+    const program_chain chain =
+        stretto::transformer_chain(model, {.ranks = 2, .chunks = 1}, 1, parts, false, one_flop);
+    std::vector<std::int64_t> times;
+    for (const stretto::op& one : chain.ops_of(chain.programs[0]))
+      if (one.name == "attention") times.push_back(one.time);
+    return times;
+  };
   const auto of = [&](bool windowed) { return 2 * 96 * model.attends_twice(windowed) * 2 * 64; };
-  CHECK(took == std::vector{of(true), of(false)});
+  CHECK(took({{4, true}, {0, false, 1, true, 4}}) == std::vector{of(true), of(false)});
+  CHECK(took({{2, true}, {2, false, 1, true, 2}}) ==
+        std::vector{of(false), of(true), of(true), of(false)});
+  // Where all layers have feed-forwards for experts, so have these.
+  transformer dense = small(architecture::llama, 2);
+  dense.experts = {.count = 8};
+  dense.dense_layers = 5;
+  const std::int64_t begins = 2 * 64 * 64 + 3 * 64, table = 192 * 64;
+  transformer none = dense;
+  none.further_tokens = 0;
+  const transformer_part last{2, false, 1, true, 2};
+  CHECK(dense.stage_weights(last) - none.stage_weights(last) ==
+        dense.layer_weights({.dense = true}) + dense.layer_weights() + 2 * begins + table);
 }
 
 TEST_CASE("a head that foretells further tokens is whole") {
