@@ -26,6 +26,7 @@ using stretto::transformer;
 using stretto::transformer_part;
 using transformer_chains::chain_of;
 using transformer_chains::change_of_layer;
+using transformer_chains::check_rule;
 using transformer_chains::measured_chain;
 using transformer_chains::one_flop;
 using transformer_chains::read_by_weights;
@@ -42,66 +43,57 @@ std::int64_t published_bytes(const transformer& model) {
 
 TEST_CASE("sizes that do not go together are told by their rule, and make no chain") {
   using enum stretto::transformer_rule;
-  const auto broken = [](const transformer& model, stretto::transformer_rule rule) {
-    CHECK(model.broken_rule() == rule);
-    if (rule == none) {
-      CHECK(!chain_of(model, 1, true).programs.empty());
-      return;
-    }
-    const std::string words = "stretto::transformer: " + std::string(describe(rule));
-    CHECK_THROWS_WITH_AS(chain_of(model, 1, true), words.c_str(), std::invalid_argument);
-  };
-  broken({}, none);
+  check_rule({}, none);
   for (const auto member : {&transformer::hidden, &transformer::heads, &transformer::sequence,
                             &transformer::microbatch, &transformer::vocabulary}) {
     transformer model;
     model.*member = 0;
-    broken(model, sizes_positive);
+    check_rule(model, sizes_positive);
   }
-  broken({.tensor_parallel = 0}, sizes_positive);
-  broken({.kv_heads = -1}, sizes_positive);
-  broken({.slices = 0}, sizes_positive);
-  broken({.experts = {.count = 2, .parallel = 0}}, sizes_positive);
-  broken({.heads = 7}, heads_divide_hidden);
-  broken({.kv_heads = 5}, kv_heads_divide_heads);
-  broken({.kv_heads = 8}, none);
-  broken({.heads = 7, .head_width = 100}, none);
-  broken({.slices = 3}, slices_divide_sequence);
-  broken({.tensor_parallel = 3}, shards_divide_heads);
-  broken({.vocabulary = 50257, .tensor_parallel = 2}, shards_divide_heads);
-  broken({.tensor_parallel = 16, .sequence_parallel = true, .slices = 128}, shards_divide_heads);
-  broken({.tensor_parallel = 16, .slices = 128}, none);
-  broken({.tensor_parallel = 8, .kv_heads = 4}, shards_divide_widths);
-  broken({.tensor_parallel = 8, .feed_forward = 4098}, shards_divide_widths);
-  broken({.head_pieces = 0}, sizes_positive);
-  broken({.vocabulary = 960, .head_pieces = 9}, pieces_divide_vocabulary);
-  broken({.vocabulary = 960, .tensor_parallel = 8, .head_pieces = 16}, pieces_divide_vocabulary);
-  broken({.tensor_parallel = 2, .experts = {.count = 4}}, experts_by_rows);
-  broken({.tensor_parallel = 2, .sequence_parallel = true, .experts = {.count = 4}},
+  check_rule({.tensor_parallel = 0}, sizes_positive);
+  check_rule({.kv_heads = -1}, sizes_positive);
+  check_rule({.slices = 0}, sizes_positive);
+  check_rule({.experts = {.count = 2, .parallel = 0}}, sizes_positive);
+  check_rule({.heads = 7}, heads_divide_hidden);
+  check_rule({.kv_heads = 5}, kv_heads_divide_heads);
+  check_rule({.kv_heads = 8}, none);
+  check_rule({.heads = 7, .head_width = 100}, none);
+  check_rule({.slices = 3}, slices_divide_sequence);
+  check_rule({.tensor_parallel = 3}, shards_divide_heads);
+  check_rule({.vocabulary = 50257, .tensor_parallel = 2}, shards_divide_heads);
+  check_rule({.tensor_parallel = 16, .sequence_parallel = true, .slices = 128}, shards_divide_heads);
+  check_rule({.tensor_parallel = 16, .slices = 128}, none);
+  check_rule({.tensor_parallel = 8, .kv_heads = 4}, shards_divide_widths);
+  check_rule({.tensor_parallel = 8, .feed_forward = 4098}, shards_divide_widths);
+  check_rule({.head_pieces = 0}, sizes_positive);
+  check_rule({.vocabulary = 960, .head_pieces = 9}, pieces_divide_vocabulary);
+  check_rule({.vocabulary = 960, .tensor_parallel = 8, .head_pieces = 16}, pieces_divide_vocabulary);
+  check_rule({.tensor_parallel = 2, .experts = {.count = 4}}, experts_by_rows);
+  check_rule({.tensor_parallel = 2, .sequence_parallel = true, .experts = {.count = 4}},
          experts_among_shards);
-  broken({.tensor_parallel = 2, .sequence_parallel = true, .experts = {.count = 4, .parallel = 4}},
+  check_rule({.tensor_parallel = 2, .sequence_parallel = true, .experts = {.count = 4, .parallel = 4}},
          none);
-  broken({.tensor_parallel = 2,
+  check_rule({.tensor_parallel = 2,
           .sequence_parallel = true,
           .optimizer_shards = 3,
           .experts = {.count = 4, .parallel = 4}},
          optimizer_dealt);
-  broken({.tensor_parallel = 2,
+  check_rule({.tensor_parallel = 2,
           .sequence_parallel = true,
           .optimizer_shards = 2,
           .weight_shards = 2,
           .experts = {.count = 4, .parallel = 4}},
          none);
-  broken({.experts = {.count = 4, .per_token = 5}}, experts_for_token);
-  broken({.experts = {.count = 4, .parallel = 3}}, experts_dealt);
-  broken({.experts = {.count = 4, .parallel = 2}}, none);
-  broken({.optimizer_shards = 0}, sizes_positive);
-  broken({.optimizer_shards = 3}, none);
-  broken({.optimizer_shards = 3, .experts = {.count = 4, .parallel = 2}}, optimizer_dealt);
-  broken({.optimizer_shards = 4, .experts = {.count = 4, .parallel = 2}}, none);
-  broken({.weight_shards = 0}, sizes_positive);
-  broken({.weight_shards = 3, .experts = {.count = 4, .parallel = 2}}, weights_dealt);
-  broken({.weight_shards = 4, .experts = {.count = 4, .parallel = 2}}, none);
+  check_rule({.experts = {.count = 4, .per_token = 5}}, experts_for_token);
+  check_rule({.experts = {.count = 4, .parallel = 3}}, experts_dealt);
+  check_rule({.experts = {.count = 4, .parallel = 2}}, none);
+  check_rule({.optimizer_shards = 0}, sizes_positive);
+  check_rule({.optimizer_shards = 3}, none);
+  check_rule({.optimizer_shards = 3, .experts = {.count = 4, .parallel = 2}}, optimizer_dealt);
+  check_rule({.optimizer_shards = 4, .experts = {.count = 4, .parallel = 2}}, none);
+  check_rule({.weight_shards = 0}, sizes_positive);
+  check_rule({.weight_shards = 3, .experts = {.count = 4, .parallel = 2}}, weights_dealt);
+  check_rule({.weight_shards = 4, .experts = {.count = 4, .parallel = 2}}, none);
 }
 
 TEST_CASE("a layer keeps what is published") {

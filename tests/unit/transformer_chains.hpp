@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,12 +26,37 @@ using stretto::transformer;
 inline constexpr stretto::machine one_flop{"one flop a ns", 1, std::int64_t{1} << 40,
                                            std::int64_t{1} << 40};
 
+//! DeepSeek-V3 (arXiv 2412.19437, section 4.2), without its prediction of a second token.
+inline constexpr transformer deepseek_v3{.hidden = 7168,
+                                         .heads = 128,
+                                         .sequence = 4096,
+                                         .vocabulary = 129280,
+                                         .bytes = stretto::mixed_precision,
+                                         .layers = stretto::architecture::llama,
+                                         .attention = stretto::attention_kernel::fused,
+                                         .head_width = 128,
+                                         .latent = {512, 1536, 64, 128},
+                                         .feed_forward = 2048,
+                                         .experts = {.count = 256, .per_token = 8, .shared = 1},
+                                         .dense_layers = 3};
+
 //! Of the middle one of three ranks: neither embedding nor head.
 inline program_chain chain_of(const transformer& model, int layers, bool split,
                               const stretto::machine& on = {}) {
   const std::vector<std::int32_t> counts(3, layers);
   return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1,
                                     stretto::transformer_parts(counts), split, on);
+}
+
+//! That the model breaks this rule first, and is refused by it; or none, and makes a chain.
+inline void check_rule(const transformer& model, stretto::transformer_rule rule) {
+  CHECK(model.broken_rule() == rule);
+  if (rule == stretto::transformer_rule::none) {
+    CHECK(!chain_of(model, 1, true).programs.empty());
+    return;
+  }
+  const std::string words = "stretto::transformer: " + std::string(describe(rule));
+  CHECK_THROWS_WITH_AS(chain_of(model, 1, true), words.c_str(), std::invalid_argument);
 }
 
 inline std::vector<job_cost> measured_chain(const program_chain& chain) {

@@ -25,6 +25,7 @@ using stretto::program_chain;
 using stretto::transformer;
 using stretto::transformer_part;
 using transformer_chains::change_of_layer;
+using transformer_chains::deepseek_v3;
 using transformer_chains::measured_chain;
 using transformer_chains::one_flop;
 using transformer_chains::read_by_weights;
@@ -75,17 +76,7 @@ void each_kind(const std::function<void(const transformer&)>& check) {
 }
 
 TEST_CASE("the weights of DeepSeek-V3's prediction of a second token are the published ones") {
-  transformer model{.hidden = 7168,
-                    .heads = 128,
-                    .sequence = 4096,
-                    .vocabulary = 129280,
-                    .layers = architecture::llama,
-                    .attention = attention_kernel::fused,
-                    .head_width = 128,
-                    .latent = {512, 1536, 64, 128},
-                    .feed_forward = 2048,
-                    .experts = {.count = 256, .per_token = 8, .shared = 1},
-                    .dense_layers = 3};
+  transformer model = deepseek_v3;
   // 61 layers in one stage, with both ends: 671 billion; and 11.5 that are not shared with these.
   const transformer_part all{61, true, 1, true};
   const std::int64_t without = model.stage_weights(all);

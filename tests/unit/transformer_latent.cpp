@@ -24,22 +24,10 @@ using stretto::transformer;
 using stretto::transformer_part;
 using transformer_chains::chain_of;
 using transformer_chains::change_of_layer;
+using transformer_chains::check_rule;
+using transformer_chains::deepseek_v3;
 using transformer_chains::one_flop;
 using transformer_chains::read_by_weights;
-
-//! DeepSeek-V3 (arXiv 2412.19437, section 4.2), without its prediction of a second token.
-constexpr transformer deepseek_v3{.hidden = 7168,
-                                  .heads = 128,
-                                  .sequence = 4096,
-                                  .vocabulary = 129280,
-                                  .bytes = stretto::mixed_precision,
-                                  .layers = architecture::llama,
-                                  .attention = attention_kernel::fused,
-                                  .head_width = 128,
-                                  .latent = {512, 1536, 64, 128},
-                                  .feed_forward = 2048,
-                                  .experts = {.count = 256, .per_token = 8, .shared = 1},
-                                  .dense_layers = 3};
 
 TEST_CASE("the weights of published models with latent attention") {
   // Without the biases that balance its experts, of which each layer has 256.
@@ -70,36 +58,30 @@ TEST_CASE("the weights of published models with latent attention") {
 
 TEST_CASE("sizes of latent attention and of dense layers that do not go together") {
   using enum stretto::transformer_rule;
-  const auto broken = [](const transformer& model, stretto::transformer_rule rule) {
-    CHECK(model.broken_rule() == rule);
-    if (rule == none) return;
-    const std::string words = "stretto::transformer: " + std::string(describe(rule));
-    CHECK_THROWS_WITH_AS(chain_of(model, 1, true), words.c_str(), std::invalid_argument);
-  };
   constexpr auto llama = architecture::llama;
-  broken({.layers = llama, .latent = {.keys = 64}}, none);
+  check_rule({.layers = llama, .latent = {.keys = 64}}, none);
   for (const latent_attention alone :
        {latent_attention{.queries = 64}, latent_attention{.rotary = 8},
         latent_attention{.values = 8}})
-    broken({.layers = llama, .latent = alone}, latent_keys);
+    check_rule({.layers = llama, .latent = alone}, latent_keys);
   for (const auto member : {&latent_attention::keys, &latent_attention::queries,
                             &latent_attention::rotary, &latent_attention::values}) {
     transformer model{.layers = llama, .latent = {.keys = 64}};
     model.latent.*member = -1;
-    broken(model, sizes_positive);
+    check_rule(model, sizes_positive);
   }
-  broken({.head_width = -1}, sizes_positive);
-  broken({.latent = {.keys = 64}}, latent_of_llama);
-  broken({.layers = llama, .kv_heads = 8, .latent = {.keys = 64}}, latent_of_heads);
-  broken({.tensor_parallel = 2, .layers = llama, .latent = {.keys = 64}}, none);
-  broken({.dense_layers = 1}, dense_beside_experts);
-  broken({.dense_feed_forward = 64}, dense_width_alone);
-  broken({.experts = {.count = 4}, .dense_feed_forward = 64}, dense_width_alone);
-  broken({.node_devices = 0, .experts = {.count = 4}}, sizes_positive);
-  broken({.experts = {.count = 4}, .dense_layers = 1, .dense_feed_forward = 64}, none);
-  broken({.experts = {.count = 4}, .dense_layers = -1}, sizes_positive);
-  broken({.experts = {.count = 4}, .dense_feed_forward = -1}, sizes_positive);
-  broken({.heads = 16, .layers = llama, .kv_heads = 16, .latent = {.keys = 64}}, none);
+  check_rule({.head_width = -1}, sizes_positive);
+  check_rule({.latent = {.keys = 64}}, latent_of_llama);
+  check_rule({.layers = llama, .kv_heads = 8, .latent = {.keys = 64}}, latent_of_heads);
+  check_rule({.tensor_parallel = 2, .layers = llama, .latent = {.keys = 64}}, none);
+  check_rule({.dense_layers = 1}, dense_beside_experts);
+  check_rule({.dense_feed_forward = 64}, dense_width_alone);
+  check_rule({.experts = {.count = 4}, .dense_feed_forward = 64}, dense_width_alone);
+  check_rule({.node_devices = 0, .experts = {.count = 4}}, sizes_positive);
+  check_rule({.experts = {.count = 4}, .dense_layers = 1, .dense_feed_forward = 64}, none);
+  check_rule({.experts = {.count = 4}, .dense_layers = -1}, sizes_positive);
+  check_rule({.experts = {.count = 4}, .dense_feed_forward = -1}, sizes_positive);
+  check_rule({.heads = 16, .layers = llama, .kv_heads = 16, .latent = {.keys = 64}}, none);
   const transformer_part parts[] = {{3, true}, {1, false, 1, true, 2}};
   CHECK_THROWS_WITH_AS(
       stretto::transformer_chain({.experts = {.count = 4}, .dense_layers = 1},
