@@ -7,6 +7,7 @@
 
 #include "support/free_port.hpp"
 #include "support/run_program.hpp"
+#include "support/training_text.hpp"
 
 // STRETTO_TRAIN_PATH: the program with simulated libraries beneath.
 
@@ -35,7 +36,7 @@ class launcher {
            set("SIMULATED_GPUS", std::to_string(gpus)) +
            set("SIMULATED_NCCL", desk_.path() + "/nccl") + '"' + STRETTO_TRAIN_PATH +
            "\" --device cuda --transport nccl --width 16 --heads 2 --context 16 --out " +
-           desk_.path() + ' ' + arguments;
+           desk_.path() + ' ' + arguments + ' ' + text_.path();
   }
   //! All of them. What one says on standard error is one line; ends with the sum of their codes.
   outcome run(int processes, int gpus, const std::string& arguments) const {
@@ -69,6 +70,7 @@ class launcher {
 
  private:
   test_support::temporary desk_{"train_nccl"};
+  test_support::training_text text_;
   std::string port_ = std::to_string(test_support::free_port());
 };
 
