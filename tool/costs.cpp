@@ -88,6 +88,7 @@ struct costs_command {
     if (!trace.empty()) return tell_measured();
     of_model.settle(layers, std::to_string(layers), 1);
     of_model.refuse_dense(layers);
+    of_model.refuse_long_ring(1 + of_model.model.further_tokens);
     slices_ = of_slices.cut(of_model.model);
     if (second() && slices_.size() > 1)
       throw bad_option("--recompute", recompute, "a slice cannot be recomputed");

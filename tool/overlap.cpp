@@ -64,6 +64,7 @@ struct overlap_command {
 
   void run() {
     of_model.settle(layers, std::to_string(layers), 1);
+    of_model.refuse_long_ring(layers);
     if (of_machine.network > 0 && of_model.model.experts.parallel == 1 &&
         !of_model.model.context_between_nodes())
       throw bad_option("--network", std::to_string(of_machine.network),

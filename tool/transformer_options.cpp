@@ -276,6 +276,15 @@ void transformer_options::refuse_dense(std::int64_t layers) const {
                      "--layers has " + std::to_string(layers));
 }
 
+void transformer_options::refuse_long_ring(int layers) const {
+  constexpr int most = 1024;
+  if (model.ring_steps() > 1 && model.ring_steps() > most / layers)
+    throw bad_option("--context-parallel", std::to_string(model.context_parallel),
+                     "round the ring each of a job's layers (" + std::to_string(layers) +
+                         ") attends as often, and an order is sought for at most " +
+                         std::to_string(most) + " times");
+}
+
 std::string transformer_options::told_replicas() const {
   const int shared = model.context_parallel;
   return std::to_string(replicas / shared) + (replicas == shared ? " replica" : " replicas") +

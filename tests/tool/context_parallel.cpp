@@ -174,6 +174,16 @@ TEST_CASE("sequences that cannot be shared are refused, and the option is named"
   tool_tests::check_refused("overlap --tensor-parallel 1",
                             {{"--network 50 --context-parallel 8",
                               "--network 50: carries what goes to experts of other replicas"}});
+  const std::string long_ring =
+      " --tensor-parallel 1 --attention fused --sequence 1048576 --context-exchange ring "
+      "--context-parallel ";
+  tool_tests::check_refused(
+      "overlap --layers 16" + long_ring,
+      {{"128", "--context-parallel 128: round the ring each of a job's layers (16) attends as often, "
+               "and an order is sought for at most 1024 times"}});
+  tool_tests::check_refused("costs --layers 4" + long_ring,
+                            {{"2048", "of a job's layers (1) attends as often"},
+                             {"512 --further-tokens 2", "of a job's layers (3) attends as often"}});
   CHECK(run("overlap --tensor-parallel 1 --network 50 --context-parallel 8 --node-devices 4")
             .exit == 0);
 }
