@@ -103,7 +103,9 @@ struct costs_command {
     refuse_long(all);
     if (!out.empty())
       write_file("-o", out,
-                 layer_costs_file(all, {dealt(), ends_apart, true, sums(), gathers(), second()}));
+                 layer_costs_file(all, {dealt(), ends_apart, true, sums(), gathers(), second(),
+                                        all_layers().shared_ends(false),
+                                        all_layers().shared_ends(true)}));
     if (out != "-") print(all);
   }
 
@@ -159,6 +161,14 @@ struct costs_command {
     return longest;
   }
 
+  //! What a rank with both ends has of it once.
+  std::string told_shared() const {
+    const std::int64_t shared = all_layers().shared_ends(false);
+    return shared == 0 ? ""
+                       : "\nA rank that has both has " + std::to_string(shared) +
+                             " less of state: a table that they share.";
+  }
+
   //! Pieces of a head are for stages of their own, beside those of the layers.
   suggested_pipeline suggested(int slices) const {
     if (of_model.model.head_pieces == 1) return {std::min(layers, 8), 1, slices, dealt(), second()};
@@ -211,7 +221,7 @@ struct costs_command {
                       ? ", and a layer that foretells a further token"
                       : ", and " + std::to_string(model.further_tokens) +
                             " layers that foretell further tokens")
-              << ".\n\n";
+              << "." << told_shared() << "\n\n";
     std::vector<std::vector<std::string>> rows{
         {"layer", "F", "I", "W", "whole saves", "kept", "after I", "state"}};
     for (const layer_entry& one : all)

@@ -53,6 +53,10 @@ std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs
     if (!one.layers.empty()) add(one);
   ordered_json file{{"layers", with.layers}};
   if (with.ends_apart) file["ends_apart"] = true;
+  if (with.shared_ends > 0) {
+    file["shared_ends"] = with.shared_ends;
+    file["shared_ends_alone"] = with.shared_ends_alone;
+  }
   file["costs"] = std::move(list);
   return file.dump(1) + "\n";
 }

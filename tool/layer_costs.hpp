@@ -28,6 +28,8 @@ struct layer_costs_format {
   bool sums = false;        //!< gradients are summed over replicas
   bool gathers = false;     //!< weights are gathered from them
   bool second = false;      //!< what a forward's second run takes and brings back is known
+  std::int64_t shared_ends = 0;        //!< KiB that a rank with both ends has once,
+  std::int64_t shared_ends_alone = 0;  //!< and of these what forwards alone need
 };
 
 //! The file of --layer-costs.

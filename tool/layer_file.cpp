@@ -40,6 +40,11 @@ class layer_file {
       to_.costs[layer] = sum_of_slices(layer);
     for (std::size_t layer = 0; layer < to_.costs.size() && forward_only_; ++layer)
       if (weights_alone_[layer] >= 0) to_.costs[layer].memory_weights = weights_alone_[layer];
+    if (forward_only_) to_.shared_ends = shared_alone_;
+    for (const unit_costs* end : {&to_.costs.front(), &to_.costs.back()})
+      if (to_.shared_ends > end->memory_weights)
+        file_.fail("\"shared_ends\" is " + std::to_string(to_.shared_ends) +
+                   ", more than an end has: " + std::to_string(end->memory_weights));
   }
 
  private:
@@ -47,7 +52,7 @@ class layer_file {
   //! no others. @return its list
   json of_whole_model(const json& all) {
     for (const auto& [key, value] : all.items())
-      if (key != "layers" && key != "ends_apart" && key != "costs")
+      if (key != "layers" && key != "ends_apart" && key != "costs" && !tell_shared(key, value))
         file_.fail("has an unknown key, \"" + key + "\"");
     for (const char* const needed : {"layers", "costs"})
       if (!all.contains(needed)) file_.fail("\"" + std::string(needed) + "\" is missing");
@@ -72,6 +77,15 @@ class layer_file {
     if (!all["costs"].is_array())
       file_.fail("\"costs\" is " + in_words(all["costs"]) + ", must be a list");
     return all["costs"];
+  }
+  //! What both ends have. @return whether that is what the key tells
+  bool tell_shared(const std::string& key, const json& value) {
+    const bool alone = key == "shared_ends_alone";
+    if (!alone && key != "shared_ends") return false;
+    if (to_.costs.size() < 2) file_.fail("\"" + key + "\" is of two layers, and there is one");
+    (alone ? shared_alone_ : to_.shared_ends) =
+        file_.integer(value, "\"" + key + "\"", 0, most_cost);
+    return true;
   }
   std::string place_of(std::size_t entry) const {
     return place_ + "[" + std::to_string(entry) + "]";
@@ -182,6 +196,7 @@ class layer_file {
   bool forward_only_;
   bool copies_;
   dealt_layers& to_;
+  std::int64_t shared_alone_ = 0;            // of shared_ends, what forwards alone need
   std::vector<std::int64_t> weights_alone_;  // of every layer; -1: not told
   std::vector<bool> copy_told_;              // of every layer
 };

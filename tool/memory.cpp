@@ -55,8 +55,6 @@ struct memory_command {
     of_model.add_head(command,
                       "Cuts the head's vocabulary in so many pieces, each a layer of its own: "
                       "the last of --layers (default 1: the head is with the last)");
-    command.add_flag("--tied-head", of_model.model.tied_head,
-                     "The head's matrix is the embeddings': a rank that has both has one");
     command
         .add_option("--recompute", recompute,
                     "What forwards do not keep and do again: " + std::string(recompute_says))

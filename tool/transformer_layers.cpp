@@ -127,6 +127,17 @@ int transformer_layers::dealt() const {
   return layers + (ends_apart ? 1 : 0) + (ends_apart || pieces > 1 ? pieces : 0);
 }
 
+std::int64_t transformer_layers::shared_ends(bool alone) const {
+  if (dealt() < 2) return 0;
+  const transformer& model = of_model.model;
+  const int first = ends_apart ? layers : layers - 1;
+  transformer_part last{layers - first, false, 1, true, first};
+  const auto bytes = [&] { return alone ? model.weight_bytes(last) : model.state_bytes(last); };
+  const std::int64_t apart = bytes();
+  last.beside_embedding = true;
+  return (apart - bytes()) / kib;
+}
+
 std::vector<layer_entry> transformer_layers::kinds(std::span<const transformer> slices) const {
   std::vector<layer_entry> all;
   const transformer& model = of_model.model;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct transformer_layers {
 
   //! How many there are.
   int dealt() const;
+  //! KiB that the first and the last of them both count, and a rank with both has once.
+  //! @param alone  of weights alone, as forwards need them
+  std::int64_t shared_ends(bool alone) const;
   //! What they take, ns and KiB, those that take the same together.
   //! @param slices  a model of each
   //! @throws bad_input for sizes that make a buffer larger than any may be

@@ -138,6 +138,8 @@ void transformer_options::add_dense(CLI::App& command) {
 void transformer_options::add_head(CLI::App& command, const char* says) {
   command.add_option("--head-pieces", model.head_pieces, says)
       ->check(CLI::Range(1, 1 << 12).description(""));
+  command.add_flag("--tied-head", model.tied_head,
+                   "The head's matrix is the embeddings': a rank that has both has one");
   command
       .add_option("--further-tokens", model.further_tokens,
                   "Layers with the head, beside --layers, each of which foretells a token further "

@@ -36,7 +36,7 @@ struct transformer_options {
   void add_state(CLI::App& command);
   //! --dense-layers and --dense-feed-forward, which matter where all layers of a model are.
   void add_dense(CLI::App& command);
-  //! --head-pieces and --further-tokens, which matter where the head is.
+  //! --head-pieces, --tied-head and --further-tokens, which matter where the head is.
   //! @param says  which layers are the pieces
   void add_head(CLI::App& command, const char* says);
   //! Sets what depends on other options.
