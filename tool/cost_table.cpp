@@ -98,20 +98,24 @@ void add_loss(job_table& table, const placement& where, std::int64_t time) {
   }
 }
 
-//! What both ends of the model have is there once on a rank with both.
+//! What both ends of the model have is there once on a rank with both; where two ranks have it they
+//! sum its gradients.
 void share_ends(job_table& table, const placement& where, const dealt_layers& dealt) {
-  if (dealt.shared_ends == 0) return;
   const auto last = static_cast<std::int32_t>(dealt.costs.size()) - 1;
   for (int rank = 0; rank < where.ranks; ++rank) {
-    bool begins = false, ends = false;
+    int begins = -1, ends = -1;  // chunks with them
     for (int chunk = 0; chunk < where.chunks; ++chunk) {
       const int stage = where.stage_of(rank, chunk);
       if (stage < 0) continue;
       const layer_range& held = dealt.stages[static_cast<std::size_t>(stage)];
-      begins = begins || (held.count > 0 && held.first == 0);
-      ends = ends || (held.count > 0 && held.first + held.count > last);
+      if (held.count > 0 && held.first == 0) begins = chunk;
+      if (held.count > 0 && held.first + held.count > last) ends = chunk;
     }
-    if (begins && ends) table.base[static_cast<std::size_t>(rank)] -= dealt.shared_ends;
+    if (begins >= 0 && ends >= 0)
+      table.base[static_cast<std::size_t>(rank)] -= dealt.shared_ends;
+    else if (const int end = std::max(begins, ends); end >= 0)
+      for (int number = 0; number < table.view().class_count(); ++number)
+        table.at(number, rank, end, job_kind::reduce_grad).time += dealt.reduce_ends;
   }
 }
 
@@ -183,8 +187,8 @@ job_table layer_table(const cost_options& options, const placement& where, const
                          " slices apart, which is too many for so many stages");
   if (dealt.slices.empty()) join_alike(dealt, cut.joined);
   write_layer_costs(where, dealt.stages, dealt.cost_of(), table);
-  share_ends(table, where, dealt);
   if (!dealt.slices.empty()) write_slices(table, dealt, where, cut);
+  share_ends(table, where, dealt);
   if (!options.copies_told()) {
     leave_copies_untold(table);
     move_what_is_kept(table);

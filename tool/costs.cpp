@@ -105,7 +105,8 @@ struct costs_command {
       write_file("-o", out,
                  layer_costs_file(all, {dealt(), ends_apart, true, sums(), gathers(), second(),
                                         all_layers().shared_ends(false),
-                                        all_layers().shared_ends(true)}));
+                                        all_layers().shared_ends(true),
+                                        all_layers().reduce_ends()}));
     if (out != "-") print(all);
   }
 
@@ -166,7 +167,8 @@ struct costs_command {
     const std::int64_t shared = all_layers().shared_ends(false);
     return shared == 0 ? ""
                        : "\nA rank that has both has " + std::to_string(shared) +
-                             " less of state: a table that they share.";
+                             " less of state: a table that they share, whose gradients two ranks sum in " +
+                             std::to_string(all_layers().reduce_ends()) + ".";
   }
 
   //! Pieces of a head are for stages of their own, beside those of the layers.

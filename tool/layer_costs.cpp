@@ -56,6 +56,7 @@ std::string layer_costs_file(std::span<const layer_entry> all, const layer_costs
   if (with.shared_ends > 0) {
     file["shared_ends"] = with.shared_ends;
     file["shared_ends_alone"] = with.shared_ends_alone;
+    file["reduce_ends"] = with.reduce_ends;
   }
   file["costs"] = std::move(list);
   return file.dump(1) + "\n";

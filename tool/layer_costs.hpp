@@ -30,6 +30,7 @@ struct layer_costs_format {
   bool second = false;      //!< what a forward's second run takes and brings back is known
   std::int64_t shared_ends = 0;        //!< KiB that a rank with both ends has once,
   std::int64_t shared_ends_alone = 0;  //!< and of these what forwards alone need
+  std::int64_t reduce_ends = 0;        //!< ns to sum its gradients where two ranks have it
 };
 
 //! The file of --layer-costs.

@@ -80,11 +80,13 @@ class layer_file {
   }
   //! What both ends have. @return whether that is what the key tells
   bool tell_shared(const std::string& key, const json& value) {
-    const bool alone = key == "shared_ends_alone";
-    if (!alone && key != "shared_ends") return false;
+    std::int64_t* const told = key == "shared_ends"         ? &to_.shared_ends
+                               : key == "shared_ends_alone" ? &shared_alone_
+                               : key == "reduce_ends"       ? &to_.reduce_ends
+                                                            : nullptr;
+    if (told == nullptr) return false;
     if (to_.costs.size() < 2) file_.fail("\"" + key + "\" is of two layers, and there is one");
-    (alone ? shared_alone_ : to_.shared_ends) =
-        file_.integer(value, "\"" + key + "\"", 0, most_cost);
+    *told = file_.integer(value, "\"" + key + "\"", 0, most_cost);
     return true;
   }
   std::string place_of(std::size_t entry) const {

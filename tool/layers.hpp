@@ -56,8 +56,10 @@ struct dealt_layers {
   std::vector<bool> brings_back;    //!< of every layer whether the file says what a second run does
   std::vector<layer_range> stages;  //!< in pipeline order
   std::int64_t bound = 0;           //!< no slowest rank is faster; 0: nothing is known
-  //! Memory that the first and the last layer each count, and a rank with both has once.
+  //! Memory that the first and the last layer each count, and a rank with both has once; and what
+  //! the sum of its gradients takes where two ranks have it.
   std::int64_t shared_ends = 0;
+  std::int64_t reduce_ends = 0;
 
   auto cost_of() const {
     return [this](int layer) { return costs[static_cast<std::size_t>(layer)]; };

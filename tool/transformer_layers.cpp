@@ -138,6 +138,12 @@ std::int64_t transformer_layers::shared_ends(bool alone) const {
   return (apart - bytes()) / kib;
 }
 
+std::int64_t transformer_layers::reduce_ends() const {
+  if (shared_ends(false) == 0) return 0;
+  // In single precision: each of the two sends one half, and the sum of the other.
+  return on.time({.message = 4 * of_model.model.table_weights(), .between_nodes = true});
+}
+
 std::vector<layer_entry> transformer_layers::kinds(std::span<const transformer> slices) const {
   std::vector<layer_entry> all;
   const transformer& model = of_model.model;

@@ -26,6 +26,8 @@ struct transformer_layers {
   //! KiB that the first and the last of them both count, and a rank with both has once.
   //! @param alone  of weights alone, as forwards need them
   std::int64_t shared_ends(bool alone) const;
+  //! What a sum of its gradients takes, ns, of two ranks that have it; 0: there is none.
+  std::int64_t reduce_ends() const;
   //! What they take, ns and KiB, those that take the same together.
   //! @param slices  a model of each
   //! @throws bad_input for sizes that make a buffer larger than any may be

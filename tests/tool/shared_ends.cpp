@@ -17,6 +17,7 @@ using tool_tests::temporary;
 
 const std::string tied_sizes = " --hidden 512 --heads 8 --sequence 256 --vocabulary 32768 ";
 constexpr std::int64_t table_kib = 16 * 512 * 32768 / 1024;
+constexpr std::int64_t sum_ns = (4 * 512 * 32768 + 369) / 370 + 6000;  // a H200's link
 
 //! The most that each rank holds, in KiB.
 std::vector<std::int64_t> peaks(const std::string& schedule, const temporary& file,
@@ -36,6 +37,7 @@ std::vector<std::int64_t> less(const std::string& schedule, const std::string& m
   json file = json::parse(tool_tests::contents(with.path()));
   file.erase("shared_ends");
   file.erase("shared_ends_alone");
+  file.erase("reduce_ends");
   without.write(file.dump());
   std::vector<std::int64_t> found = peaks(schedule, without, layers);
   const std::vector<std::int64_t> shared = peaks(schedule, with, layers);
@@ -59,6 +61,37 @@ TEST_CASE("a rank with both ends has once what they share, another one nothing l
         numbers{table_kib, 0, 0, 0});
   CHECK(less("zbv --ranks 4 --chunks 2", "--tied-head --slices 1 --optimizer-shards 4") ==
         numbers{table_kib * (4 + 12 / 4) / 16, 0, 0, 0});
+}
+
+TEST_CASE("two ranks with an end each sum the gradients of what both have, when the step is done") {
+  const temporary file("layers.json");
+  REQUIRE(run("costs --layers 16 --tied-head -o " + file.path() + tied_sizes).exit == 0);
+  json without = json::parse(tool_tests::contents(file.path()));
+  without.erase("reduce_ends");
+  const temporary plain("plain.json");
+  plain.write(without.dump());
+  const auto makespan = [](const std::string& schedule, const temporary& of, const char* slices = "") {
+    return run_json("simulate " + schedule + " --microbatches 8 --layers even:16 --format json "
+                    "--layer-costs " + of.path() + slices)["makespan"].get<std::int64_t>();
+  };
+  // The first stage's gradients are all there when the last backward is done.
+  for (const char* apart : {"1f1b --ranks 4", "zb_h1 --ranks 4", "interleaved --ranks 4 --chunks 2"}) {
+    CAPTURE(apart);
+    CHECK(makespan(apart, file) == makespan(apart, plain) + sum_ns);
+  }
+  for (const char* together : {"zbv --ranks 4 --chunks 2", "1f1b --ranks 1", "dualpipe --ranks 4",
+                               "inference --ranks 4"}) {
+    CAPTURE(together);
+    CHECK(makespan(together, file) == makespan(together, plain));
+  }
+  // And so in slices that are told apart.
+  REQUIRE(run("costs --layers 16 --tied-head --slices 2 --slice-lengths equal -o " + file.path() +
+              tied_sizes).exit == 0);
+  without = json::parse(tool_tests::contents(file.path()));
+  without.erase("reduce_ends");
+  plain.write(without.dump());
+  CHECK(makespan("seq_1f1b --ranks 4", file, " --slices 2") ==
+        makespan("seq_1f1b --ranks 4", plain, " --slices 2") + sum_ns);
 }
 
 TEST_CASE("by layers a rank's state is what `memory` says it is") {
@@ -87,7 +120,8 @@ TEST_CASE("a table says what its ends share") {
   const auto told = [](const std::string& more) { return run("costs --layers 4" + tied_sizes + more).out; };
   const std::string says =
       ", the last the head.\nA rank that has both has " + std::to_string(table_kib) +
-      " less of state: a table that they share.\n\n";
+      " less of state: a table that they share, whose gradients two ranks sum in " +
+      std::to_string(sum_ns) + ".\n\n";
   CHECK(told("--tied-head").find(says) != std::string::npos);
   CHECK(told("").find("A rank that has both") == std::string::npos);
   CHECK(run("costs --layers 1 --tied-head" + tied_sizes).out.find("A rank that has both") ==
