@@ -167,7 +167,7 @@ struct costs_command {
     const std::int64_t shared = all_layers().shared_ends(false);
     return shared == 0 ? ""
                        : "\nA rank that has both has " + std::to_string(shared) +
-                             " less of state: a table that they share, whose gradients two ranks sum in " +
+                             " less of state: a table that they share, whose\ngradients two ranks sum in " +
                              std::to_string(all_layers().reduce_ends()) + ".";
   }
 

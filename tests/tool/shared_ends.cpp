@@ -120,7 +120,7 @@ TEST_CASE("a table says what its ends share") {
   const auto told = [](const std::string& more) { return run("costs --layers 4" + tied_sizes + more).out; };
   const std::string says =
       ", the last the head.\nA rank that has both has " + std::to_string(table_kib) +
-      " less of state: a table that they share, whose gradients two ranks sum in " +
+      " less of state: a table that they share, whose\ngradients two ranks sum in " +
       std::to_string(sum_ns) + ".\n\n";
   CHECK(told("--tied-head").find(says) != std::string::npos);
   CHECK(told("").find("A rank that has both") == std::string::npos);
