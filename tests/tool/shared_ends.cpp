@@ -70,7 +70,8 @@ TEST_CASE("two ranks with an end each sum the gradients of what both have, when 
   without.erase("reduce_ends");
   const temporary plain("plain.json");
   plain.write(without.dump());
-  const auto makespan = [](const std::string& schedule, const temporary& of, const char* slices = "") {
+  const auto makespan = [](const std::string& schedule, const temporary& of,
+                           const char* slices = "") {
     return run_json("simulate " + schedule + " --microbatches 8 --layers even:16 --format json "
                     "--layer-costs " + of.path() + slices)["makespan"].get<std::int64_t>();
   };
@@ -96,7 +97,8 @@ TEST_CASE("two ranks with an end each sum the gradients of what both have, when 
 
 TEST_CASE("by layers a rank's state is what `memory` says it is") {
   const temporary file("layers.json");
-  for (const char* what : {"--tied-head", "--further-tokens 1", "--tied-head --further-tokens 2", ""}) {
+  for (const char* what :
+       {"--tied-head", "--further-tokens 1", "--tied-head --further-tokens 2", ""}) {
     CAPTURE(what);
     REQUIRE(run("costs --layers 16 -o " + file.path() + tied_sizes + what).exit == 0);
     const json told = json::parse(tool_tests::contents(file.path()));
@@ -117,7 +119,9 @@ TEST_CASE("by layers a rank's state is what `memory` says it is") {
 }
 
 TEST_CASE("a table says what its ends share") {
-  const auto told = [](const std::string& more) { return run("costs --layers 4" + tied_sizes + more).out; };
+  const auto told = [](const std::string& more) {
+    return run("costs --layers 4" + tied_sizes + more).out;
+  };
   const std::string says =
       ", the last the head.\nA rank that has both has " + std::to_string(table_kib) +
       " less of state: a table that they share, whose\ngradients two ranks sum in " +
@@ -132,8 +136,8 @@ TEST_CASE("a file that says of its ends what they cannot share is refused") {
   const temporary file("layers.json");
   const auto refused = [&](const std::string& text, const std::string& layers) {
     file.write(text);
-    const outcome ran =
-        run("simulate 1f1b --ranks 1 --microbatches 2 --layers " + layers + " --layer-costs " + file.path());
+    const outcome ran = run("simulate 1f1b --ranks 1 --microbatches 2 --layers " + layers +
+                            " --layer-costs " + file.path());
     CHECK(ran.exit == 2);
     return ran.err.substr(ran.err.find(": ", 25) + 2);
   };

@@ -112,8 +112,10 @@ struct transformer {
     const bool given = slice.end > 0;
     const std::int64_t tokens = attends_at_once();
     std::int64_t sum = 0;
-    for (int at = 0; at < (given ? 1 : slices); ++at)
-      sum += attended_twice((given ? slice.begin : at * length()) + (length() - tokens) / 2, tokens);
+    for (int at = 0; at < (given ? 1 : slices); ++at) {
+      const std::int64_t begin = given ? slice.begin : at * length();
+      sum += attended_twice(begin + (length() - tokens) / 2, tokens);
+    }
     return sum / (given ? 1 : slices) / tokens;
   }
   //! Of all heads' queries, of keys, of values, and of what attention makes of these.

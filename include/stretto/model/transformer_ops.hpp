@@ -40,7 +40,7 @@ class transformer_ops {
     return rows_ * model_.hidden * model_.bytes.activation;
   }
   //! Of those rows that a rank holds: all, unless sequence parallelism splits them.
-  constexpr std::int64_t row() const { return own_rows() * model_.hidden * model_.bytes.activation; }
+  constexpr std::int64_t row() const { return own(model_.hidden); }
   //! Of a dropout's mask over the same; see dropout().
   constexpr std::int64_t row_mask() const { return own_rows() * model_.hidden; }
   //! Of the rank's share of all rows of some width.
