@@ -101,19 +101,11 @@ void add_loss(job_table& table, const placement& where, std::int64_t time) {
 //! What both ends of the model have is there once on a rank with both; where two ranks have it they
 //! sum its gradients.
 void share_ends(job_table& table, const placement& where, const dealt_layers& dealt) {
-  const auto last = static_cast<std::int32_t>(dealt.costs.size()) - 1;
   for (int rank = 0; rank < where.ranks; ++rank) {
-    int begins = -1, ends = -1;  // chunks with them
-    for (int chunk = 0; chunk < where.chunks; ++chunk) {
-      const int stage = where.stage_of(rank, chunk);
-      if (stage < 0) continue;
-      const layer_range& held = dealt.stages[static_cast<std::size_t>(stage)];
-      if (held.count > 0 && held.first == 0) begins = chunk;
-      if (held.count > 0 && held.first + held.count > last) ends = chunk;
-    }
-    if (begins >= 0 && ends >= 0)
+    const dealt_layers::end_chunks ends = dealt.ends_on(where, rank);
+    if (ends.both())
       table.base[static_cast<std::size_t>(rank)] -= dealt.shared_ends;
-    else if (const int end = std::max(begins, ends); end >= 0)
+    else if (const int end = std::max(ends.first, ends.last); end >= 0)
       for (int number = 0; number < table.view().class_count(); ++number)
         table.at(number, rank, end, job_kind::reduce_grad).time += dealt.reduce_ends;
   }

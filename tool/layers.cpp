@@ -60,6 +60,7 @@ void refuse_above(const layer_options& options, const dealt_layers& made, const 
       const unit_costs sum = sum_of_layers(made.stages[at], made.cost_of());
       need += sum.memory_weights + (alive.empty() ? 0 : alive[at] * sum.memory_forward);
     }
+    if (made.ends_on(where, rank).both()) need -= made.shared_ends;
     const std::int64_t most = limit[static_cast<std::size_t>(rank)];
     if (need > most)
       throw bad_input("--limit " + std::to_string(most) + ": with --layers " + options.text +
@@ -68,6 +69,19 @@ void refuse_above(const layer_options& options, const dealt_layers& made, const 
 }
 
 }  // namespace
+
+dealt_layers::end_chunks dealt_layers::ends_on(const placement& where, int rank) const {
+  end_chunks found;
+  for (int chunk = 0; chunk < where.chunks; ++chunk) {
+    const int stage = where.stage_of(rank, chunk);
+    if (stage < 0) continue;
+    const layer_range& held = stages[static_cast<std::size_t>(stage)];
+    if (held.count == 0) continue;
+    if (held.first == 0) found.first = chunk;
+    if (held.first + held.count == static_cast<std::int32_t>(costs.size())) found.last = chunk;
+  }
+  return found;
+}
 
 void layer_options::add(CLI::App& command) {
   command.add_option("--layers", text,
@@ -141,6 +155,7 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   const auto cost_of = [&](int layer) {
     unit_costs one = made.costs[static_cast<std::size_t>(layer)];
     if (options.gathered >= where.chunks) one.memory_weights += one.memory_unshard;
+    if (layer + 1 == made.how.layers() && where.ends_meet()) one.memory_weights -= made.shared_ends;
     return one;
   };
   verdict answer = made.how.assign(

@@ -61,6 +61,13 @@ struct dealt_layers {
   std::int64_t shared_ends = 0;
   std::int64_t reduce_ends = 0;
 
+  //! The chunks of a rank that have the first layer, and the last; -1: none.
+  struct end_chunks {
+    int first = -1, last = -1;
+    bool both() const { return first >= 0 && last >= 0; }
+  };
+  end_chunks ends_on(const placement& where, int rank) const;
+
   auto cost_of() const {
     return [this](int layer) { return costs[static_cast<std::size_t>(layer)]; };
   }

@@ -11,15 +11,6 @@
 
 namespace stretto::tool {
 
-namespace {
-
-//! Whether the rank of the first stage has the last one, too, in whichever direction.
-bool has_both_ends(const placement& where) {
-  return where.chunk_on(where.rank_of(0, 0), where.stages() - 1) >= 0;
-}
-
-}  // namespace
-
 std::vector<transformer_part> transformer_ranks::dealt(const placement& where) const {
   const transformer& model = of_model.model;
   const std::string letters = how.letters();
@@ -78,7 +69,7 @@ std::vector<transformer_part> transformer_ranks::dealt(const placement& where) c
     }
   }
   if (!counted) parts.back().head_pieces = 1, parts.back().head_norm = true;
-  parts.back().beside_embedding = parts.size() > 1 && has_both_ends(where);
+  parts.back().beside_embedding = parts.size() > 1 && where.ends_meet();
   return parts;
 }
 
@@ -140,7 +131,7 @@ bool transformer_ranks::sums_stages(const placement& where) const {
 }
 bool transformer_ranks::sums_ends(const placement& where) const {
   const transformer& model = of_model.model;
-  return !forward_only && (model.tied_head || model.further_tokens > 0) && !has_both_ends(where);
+  return !forward_only && (model.tied_head || model.further_tokens > 0) && !where.ends_meet();
 }
 
 std::int64_t transformer_ranks::message() const {

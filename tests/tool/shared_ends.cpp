@@ -95,6 +95,30 @@ TEST_CASE("two ranks with an end each sum the gradients of what both have, when 
         makespan("seq_1f1b --ranks 4", plain, " --slices 2") + sum_ns);
 }
 
+TEST_CASE("layers are dealt within a limit by what a rank with both ends holds") {
+  const temporary file("layers.json");
+  file.write(R"({"layers": 8, "shared_ends": 40, "costs": [{"memory_weights": 10, "memory_forward": 0,
+    "memory_backward_weight": 0}, {"layer": [0, 7], "memory_weights": 50}]})");
+  const auto dealt = [&](const std::string& how) {
+    const outcome ran = run("assign --ranks 2 --chunks 2 --layer-costs " + file.path() + " " + how);
+    return ran.exit == 0 ? "" : ran.err.substr(ran.err.find(": ") + 2);
+  };
+  // Of a V the rank with both ends has at least 50 + 50 - 40, the other the six layers between.
+  CHECK(dealt("--placement wave --layers balanced:8 --limit 60") == "");
+  CHECK(dealt("--placement wave --layers balanced:8 --limit 59") ==
+        "--limit 59: no cut of --layers balanced:8 keeps to it; 60 is enough\n");
+  CHECK(dealt("--placement looped --layers balanced:8 --limit 80") == "");
+  CHECK(dealt("--placement looped --layers balanced:8 --limit 79") ==
+        "--limit 79: no cut of --layers balanced:8 keeps to it; 80 is enough\n");
+  // Either rank of two directions has all layers.
+  CHECK(dealt("--placement bidirectional --layers balanced:8 --limit 120") == "");
+  CHECK(dealt("--placement bidirectional --layers balanced:8 --limit 119") ==
+        "--limit 119: no cut of --layers balanced:8 keeps to it; 120 is enough\n");
+  CHECK(dealt("--placement wave --layers even:8 --limit 80") == "");
+  CHECK(dealt("--placement wave --layers even:8 --limit 79") ==
+        "--limit 79: with --layers even:8 rank 0 needs 80\n");
+}
+
 TEST_CASE("by layers a rank's state is what `memory` says it is") {
   const temporary file("layers.json");
   for (const char* what :

@@ -89,6 +89,8 @@ struct placement {
     if (rank_in(0, stage) == rank) return chunk_of(stage, 0);
     return rank_in(1, stage) == rank ? chunk_of(stage, 0) + chunks_one_way() : -1;
   }
+  //! Whether the rank of the first stage has the last one, too, in whichever direction.
+  constexpr bool ends_meet() const { return chunk_on(rank_of(0, 0), stages() - 1) >= 0; }
   //! Whether `next` is a stage of the rank, too, and of the direction of its chunk: then nothing is
   //! sent between the two.
   constexpr bool stays(int rank, int chunk, int next) const {
