@@ -15,6 +15,7 @@
 #include "stretto/model/op_graph.hpp"
 #include "stretto/model/op_replay.hpp"
 #include "stretto/model/transformer_chain.hpp"
+#include "unit/transformer_chains.hpp"
 
 namespace {
 
@@ -22,6 +23,7 @@ using stretto::op_graph;
 using stretto::op_node;
 using stretto::op_span;
 using stretto::pieces_of;
+using transformer_chains::chain_of;
 namespace overlap = stretto::overlap;
 
 constexpr op_node computes(std::int64_t time, pieces_of cut = pieces_of::whole) {
@@ -373,20 +375,13 @@ constexpr stretto::transformer wide{.hidden = 4096,
                                     .tensor_parallel = 8,
                                     .bytes = stretto::mixed_precision};
 
-stretto::program_chain middle_rank(const stretto::transformer& model, int layers, bool split,
-                                   const stretto::machine& on = {}) {
-  const std::vector<std::int32_t> counts(3, layers);
-  return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1,
-                                    stretto::transformer_parts(counts), split, on);
-}
-
 TEST_CASE("tensor parallelism adds two sums a layer and direction, and no copies") {
   for (const bool split : {false, true})
     for (const int layers : {1, 3}) {
       stretto::transformer alone = wide;
       alone.tensor_parallel = 1;
-      const auto whole = middle_rank(alone, layers, split);
-      const auto shared = middle_rank(wide, layers, split);
+      const auto whole = chain_of(alone, layers, split);
+      const auto shared = chain_of(wide, layers, split);
       std::vector<std::string_view> names;
       std::vector<std::string_view> computing;
       int collectives = 0;
@@ -406,7 +401,7 @@ TEST_CASE("tensor parallelism adds two sums a layer and direction, and no copies
 
 TEST_CASE("a layer's products and sums take what a roofline says") {
   const stretto::machine one{.name = "one", .flops = 1000, .memory = 1 << 20, .link = 10};
-  const auto chain = middle_rank(wide, 1, false, one);
+  const auto chain = chain_of(wide, 1, false, one);
   std::int64_t products = 0;
   std::int64_t sums_time = 0;
   for (const stretto::op& each : chain.ops) (each.stream == 0 ? products : sums_time) += each.time;
@@ -464,7 +459,7 @@ TEST_CASE("a machine takes measured times first, and its roofline for what was n
 
 TEST_CASE("pieces are never longer than whole ops, and hide most of what can be hidden") {
   const stretto::machine& on = *stretto::find_machine("h200");
-  const auto chain = middle_rank(wide, 1, false, on);
+  const auto chain = chain_of(wide, 1, false, on);
   const auto job = [&](std::size_t at) {
     return stretto::graph_of(chain, std::span(chain.programs).subspan(at, 1));
   };
@@ -490,18 +485,12 @@ TEST_CASE("ops in pieces take no longer than whole, or than all in as many") {
   stretto::machine on = *stretto::find_machine("h100");
   on.network = 50;
   // DeepSeek-V3's, where cutting whole ops one kind after the other leads to a longer order.
-  const stretto::transformer experts{.hidden = 7168,
-                                     .heads = 128,
-                                     .sequence = 4096,
-                                     .bytes = stretto::mixed_precision,
-                                     .layers = stretto::architecture::llama,
-                                     .attention = stretto::attention_kernel::fused,
-                                     .head_width = 128,
-                                     .latent = {512, 1536, 64, 128},
-                                     .feed_forward = 2048,
-                                     .experts = {256, 8, 1, 64, 4}};
+  stretto::transformer experts = transformer_chains::deepseek_v3;
+  experts.dense_layers = 0;
+  experts.experts.parallel = 64;
+  experts.experts.nodes = 4;
   for (const stretto::transformer& model : {wide, experts}) {
-    const auto chain = middle_rank(model, 1, false, on);
+    const auto chain = chain_of(model, 1, false, on);
     const overlap::piece_costs costs{on.launch, on.launch + on.latency};
     const overlap::look_ahead_options with{.multiprocessors = on.multiprocessors};
     for (std::size_t job = 0; job < 2; ++job) {
@@ -530,7 +519,7 @@ constexpr auto layer_at_compile_time = [] {
 }();
 
 TEST_CASE("both times give the same order") {
-  const auto chain = middle_rank(wide, 1, false, *stretto::find_machine("h200"));
+  const auto chain = chain_of(wide, 1, false, *stretto::find_machine("h200"));
   const op_graph backward = stretto::graph_of(chain, std::span(chain.programs).subspan(1, 1));
   CHECK(overlap::look_ahead(backward, {.width = 2}).makespan == layer_at_compile_time);
 }

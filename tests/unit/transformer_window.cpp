@@ -2,9 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "stretto/model/slice_lengths.hpp"

@@ -171,11 +171,6 @@ struct transformer {
     return vocabulary / tensor_parallel / head_pieces * pieces * hidden +
            (norm ? norm_weights() : 0);
   }
-  //! Of what begins a layer that foretells a further token: both norms, and the product that joins
-  //! what they make.
-  constexpr std::int64_t further_weights() const {
-    return 2 * norm_weights() + 2 * hidden * hidden / tensor_parallel;
-  }
   //! Of a stage, on each rank. (Without a matrix that another stage of the rank has.)
   constexpr std::int64_t stage_weights(const transformer_part& part) const {
     return used_weights(part) -
@@ -219,6 +214,11 @@ struct transformer {
   constexpr std::int64_t used_weights(const transformer_part& part) const;
   constexpr std::int64_t norm_weights() const {
     return (layers == architecture::gpt ? 2 : 1) * hidden;
+  }
+  //! Of what is about a layer that foretells a further token: the norms of both that it begins with,
+  //! the product that joins these, and the norm of its head.
+  constexpr std::int64_t further_weights() const {
+    return 3 * norm_weights() + 2 * hidden * hidden / tensor_parallel;
   }
   //! Layers of a stage that foretell further tokens.
   constexpr std::int64_t further_in(const transformer_part& part) const {

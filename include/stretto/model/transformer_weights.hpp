@@ -66,7 +66,7 @@ constexpr std::int64_t transformer::used_weights(const transformer_part& part) c
                               (tied_head && part.head_pieces > 0 ? 1 : 0);
   return (part.layers + further - dense) * layer_weights() +
          dense * layer_weights({.dense = true}) +
-         further * (further_weights() + norm_weights()) +
+         further * further_weights() +
          (part.embedding ? embedding_weights() : 0) +
          head_weights(part.head_pieces, part.head_norm) + tables * table_weights();
 }
