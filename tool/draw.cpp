@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "command.hpp"
 #include "errors.hpp"
@@ -153,6 +154,7 @@ struct draw_command {
   std::string measured;
   bool own_costs = false;  //!< the options give the costs
   bool show_memory = false;
+  bool critical = false;
 
   timeline_picture picture(const step& made, bool with_memory) const {
     if (made.input().rows.total() > most_jobs)
@@ -162,7 +164,9 @@ struct draw_command {
     timeline_picture drawn =
         draw_simulated(made.input(), all.all, all.timeline, with_memory, made.time.times);
     drawn.title = made.title;
-    return drawn;
+    if (!critical) return drawn;
+    return with_critical_path(std::move(drawn), made.input(),
+                              critical_path(made.input(), all.timeline));
   }
   void plot() const {
     if (!measured.empty()) return plot_measured();
@@ -209,6 +213,8 @@ void add_plot(CLI::App& app) {
   mine->options.add(*command, true, true);
   auto* memory = command->add_flag("--show-memory", mine->show_memory,
                                    "With each rank's memory below its lane");
+  auto* path = command->add_flag("--critical-path", mine->critical,
+                                 "With the chain of jobs and messages that the step is as long as");
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command
       ->add_option("--trace", mine->measured,
@@ -216,6 +222,7 @@ void add_plot(CLI::App& app) {
                       "below the predicted one, whose costs then are microseconds, or by default "
                       "what jobs took there; its order held against the schedule's")
       ->excludes(memory)
+      ->excludes(path)
       ->excludes(command->get_option("--reduce-grad"))
       ->excludes(command->get_option("--unshard"))
       ->excludes(command->get_option("--gathered"));

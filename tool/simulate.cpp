@@ -5,6 +5,7 @@
 
 #include "arranged_step.hpp"
 #include "command.hpp"
+#include "critical.hpp"
 #include "links.hpp"
 #include "make_step.hpp"
 #include "simulated.hpp"
@@ -19,6 +20,7 @@ void add_simulate(CLI::App& app) {
     step_options options;
     std::string format = "table";
     bool arrange = false;
+    bool critical = false;
   };
   auto* command = app.add_subcommand("simulate", "Makespan, bubble and memory under given costs");
   const auto mine = std::make_shared<simulate_command>();
@@ -26,6 +28,8 @@ void add_simulate(CLI::App& app) {
   command->add_flag("--arrange", mine->arrange,
                     "Micro-batches that --costs tells apart in the order that makes the step "
                     "shortest, as far as is found: the first of the step is the first number told");
+  command->add_flag("--critical-path", mine->critical,
+                    "With the chain of jobs and messages that the step is as long as");
   command->add_option("--format", mine->format, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
   command->footer(
@@ -47,7 +51,12 @@ void add_simulate(CLI::App& app) {
       "are\n"
       "gathered beside the jobs, one stage's after another's, each when the job in front of it is\n"
       "done, whose weights made room; a job waits for its stage's. What of the makespan is by\n"
-      "gathers would not be, were all weights there at once; peak has them while they are.\n" +
+      "gathers would not be, were all weights there at once; peak has them while they are.\n"
+      "With --critical-path: what of it each rank computes, what it is made of, and where it "
+      "goes;\n"
+      "message: the time of that (or of those, on serial links) which the first of a line waits "
+      "for.\n"
+      "What on it takes longer makes the step longer by as much. Of several one is told.\n" +
       exits);
   command->callback([mine] {
     step made = make_step(mine->options, true);
@@ -65,6 +74,12 @@ void add_simulate(CLI::App& app) {
     // Lists with messages say themselves where receives stand.
     std::vector<std::int64_t> waits;
     if (!made.messages) waits = receive_waits(made.input(), all.timeline);
+    std::vector<critical_job> path;
+    std::vector<std::int64_t> critical;
+    if (mine->critical) {
+      path = critical_path(made.input(), all.timeline);
+      critical = critical_by_rank(made, path);
+    }
     if (mine->format == "json") {
       nlohmann::ordered_json text{{"schedule", made.schedule},
                                   {"ranks", made.made.where.ranks},
@@ -91,12 +106,15 @@ void add_simulate(CLI::App& app) {
       for (std::size_t rank = 0; rank < all.ranks.size() && made.gathers; ++rank)
         text["gathers"].push_back(gathers_of(rank));
       for (const std::int64_t wait : waits) text["receives_wait"].push_back(time.json(wait));
+      for (const std::int64_t of : critical) text["critical"].push_back(time.json(of));
+      if (mine->critical) text["critical_path"] = critical_json(made, path);
       std::cout << text.dump(1) << '\n';
       return;
     }
     std::vector<std::vector<std::string>> table{{"rank", "busy", "idle", "idle/makespan", "peak"}};
     if (made.gathers) table.front().push_back("gathers");
     if (!waits.empty()) table.front().push_back("receives wait");
+    if (mine->critical) table.front().push_back("critical");
     for (std::size_t rank = 0; rank < all.ranks.size(); ++rank) {
       const rank_report& of = all.ranks[rank];
       const fraction idle{of.idle, std::max<std::int64_t>(1, all.all.makespan)};
@@ -104,6 +122,7 @@ void add_simulate(CLI::App& app) {
                        percent(idle.value()), std::to_string(of.peak)});
       if (made.gathers) table.back().push_back(std::to_string(gathers_of(rank)));
       if (!waits.empty()) table.back().push_back(time.text(waits[rank]));
+      if (mine->critical) table.back().push_back(time.text(critical[rank]));
     }
     std::cout << made.title << '\n';
     if (mine->arrange) {
@@ -134,6 +153,7 @@ void add_simulate(CLI::App& app) {
                 << ": longer than the step, which lets a link carry any number at once (see "
                    "--serial-links)\n";
     std::cout << '\n' << print_table(table);
+    if (mine->critical) std::cout << '\n' << critical_text(made, path);
   });
 }
 

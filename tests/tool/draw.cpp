@@ -42,6 +42,18 @@ TEST_CASE("plot writes an SVG with every job, its title and its time") {
   CHECK(svg.find("<title>5F3: ") != std::string::npos);
 }
 
+TEST_CASE("plot outlines the critical path where it is asked for") {
+  const std::string step = "plot 1f1b --ranks 3 --microbatches 4 --cost 2,2,2,1";
+  CHECK(run(step).out.find("critical path") == std::string::npos);
+  const std::string svg = run(step + " --critical-path").out;
+  CHECK(svg.find(">critical path</text>") != std::string::npos);
+  CHECK(count(svg, "<path class=\"path\"") == 1);
+  // A measured step below has none.
+  const auto refused = run(step + " --critical-path --trace nowhere.json");
+  CHECK(refused.exit == 2);
+  CHECK(refused.err.find("--critical-path") != std::string::npos);
+}
+
 TEST_CASE("parts of a unit of time that pairs hide are drawn where they are in a finer unit") {
   const std::string step = " paired_1f1b --ranks 4 --microbatches 8 --hides 75";
   const std::string parts = run("plot" + step).out;

@@ -444,3 +444,47 @@ TEST_CASE("numbers are decimal, with zeros before them or without") {
   CHECK(other.err == "stretto: --ranks: Value 0x4 is no decimal number\n");
   CHECK(run("simulate 1f1b --ranks 0 --microbatches 8").exit == 2);
 }
+
+TEST_CASE("a critical path is what a step is as long as: jobs and messages without a gap") {
+  const std::string step = "simulate 1f1b --ranks 4 --microbatches 8 --cost 10,10,10,1 ";
+  const json made = run_json(step + "--critical-path --format json");
+  const json& path = made["critical_path"];
+  std::int64_t now = 0;
+  std::int64_t messages = 0;
+  std::vector<std::int64_t> ranks(4);
+  for (const json& one : path["jobs"]) {
+    CHECK(one["start"].get<std::int64_t>() == now + one["waited"].get<std::int64_t>());
+    now = one["end"].get<std::int64_t>();
+    messages += one["messages"].get<std::int64_t>();
+    ranks[one["rank"].get<std::size_t>()] += now - one["start"].get<std::int64_t>();
+  }
+  CHECK(now == made["makespan"]);
+  CHECK(made["critical"] == ranks);
+  CHECK(path["count"] == json({{"F", 11}, {"B", 11}, {"messages", messages}}));
+  CHECK(path["time"] == json({{"F", 110}, {"B", 220}, {"messages", 16}}));
+  CHECK_FALSE(run_json(step + "--format json").contains("critical_path"));
+
+  const std::string text = run(step + "--critical-path").out;
+  CHECK(text.find("critical path: forward 110 (11), backward 220 (11), messages 16 (16)\n") !=
+        std::string::npos);
+  CHECK(text.find("\n3       33   63     2    3F0   3B0        1\n") != std::string::npos);
+  CHECK(run(step).out.find("critical") == std::string::npos);
+}
+
+TEST_CASE("pairs, sums and gathers are on it, in parts of a unit, too") {
+  const std::string step =
+      "simulate dualpipe_v --ranks 2 --microbatches 6 --chunks 2 --cost 1,1,1,1 --hides 75 "
+      "--reduce-grad 4 --unshard 3,1 --critical-path --format json";
+  const json made = run_json(step);
+  const json& path = made["critical_path"];
+  double sum = 0;
+  for (const auto& [kind, time] : path["time"].items()) sum += time.get<double>();
+  CHECK(sum == doctest::Approx(made["makespan"].get<double>()));
+  for (const char* kind : {"pairs", "REDUCE_GRAD", "UNSHARD", "messages"})
+    CHECK(path["count"].contains(kind));
+  CHECK(path["jobs"].front()["job"].get<std::string>().find("UNSHARD") != std::string::npos);
+  bool paired = false;
+  for (const json& one : path["jobs"])
+    paired = paired || one["job"].get<std::string>().find(';') != std::string::npos;
+  CHECK(paired);
+}

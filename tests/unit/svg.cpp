@@ -172,6 +172,42 @@ TEST_CASE("the legend shows the colours that jobs have in the picture, and no ot
   }
 }
 
+TEST_CASE("a critical path goes around what follows one another, and from lane to lane") {
+  timeline_picture drawn;
+  drawn.ranks = 2;
+  drawn.end = 10;
+  const auto bar = [](int rank, stretto::job_kind kind, std::int64_t start, std::int64_t end) {
+    return stretto::picture_bar{rank, 0, {rank, 0, 0, kind}, {start, end}, 0};
+  };
+  using enum stretto::job_kind;
+  drawn.bars = {bar(0, forward, 0, 2), bar(1, forward, 3, 4), bar(1, backward, 4, 6),
+                bar(0, backward, 7, 9)};
+  CHECK(to_svg(drawn).find("path\"") == std::string::npos);
+  drawn.path = drawn.bars;
+  const auto lines_of = [](const std::string& svg) {
+    const std::string begins = "<path class=\"path\" d=\"";
+    const std::size_t at = svg.find(begins);
+    REQUIRE(at != std::string::npos);
+    const std::string lines = svg.substr(at + begins.size());
+    return lines.substr(0, lines.find('"'));
+  };
+  const auto boxes = [](const std::string& lines) { return std::ranges::count(lines, 'Z'); };
+  const auto links = [](const std::string& lines) { return std::ranges::count(lines, 'L'); };
+  const std::string svg = to_svg(drawn);
+  check_layout(drawn);
+  CHECK(svg.find(">critical path</text>") != std::string::npos);
+  CHECK(boxes(lines_of(svg)) == 3);  // 1F0 and 1B0 are in one
+  CHECK(links(lines_of(svg)) == 2);
+  // Beside the jobs: a sum has a lane of its own.
+  drawn.sums = {bar(1, reduce_grad, 6, 8)};
+  drawn.path = {drawn.bars[0], drawn.bars[1], drawn.bars[2], drawn.sums[0]};
+  const std::string beside = to_svg(drawn);
+  CHECK(boxes(lines_of(beside)) == 3);
+  CHECK(links(lines_of(beside)) == 2);
+  CHECK(to_svg(with_lanes_beside(drawn)) == beside);
+  CHECK(with_lanes_beside(drawn).path.back().rank == 3);
+}
+
 TEST_CASE("a job of no length is left out, an empty picture is still one") {
   const auto drawn = picture(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 2},
                              {.forward = 0, .backward_input = 0, .backward_weight = 0}, true);

@@ -9,6 +9,7 @@
 
 #include "stretto/model/memory_curve.hpp"
 #include "stretto/model/replay.hpp"
+#include "stretto/plan/critical_path.hpp"
 #include "stretto/plan/report.hpp"
 
 namespace stretto {
@@ -51,6 +52,9 @@ struct timeline_picture {
   //! Sums of gradients, and gathers of sharded weights, each beside all these.
   std::vector<picture_bar> sums{};
   std::vector<picture_bar> gathers{};
+  //! What is outlined, in the order of time, with lines from one's end to the next one's start: bars
+  //! of those above, a pair as one (picture_bar::half 0).
+  std::vector<picture_bar> path{};
   std::vector<std::vector<memory_point>> memory;
   //! Empty, or `ranks` lanes, which the bars' ranks are then numbers of.
   std::vector<picture_lane> lanes{};
@@ -74,14 +78,16 @@ inline std::string summary(const report& measured, std::int64_t parts = 1) {
          (behind > 0 ? ", sums " + in_units(behind, parts) + " behind the jobs" : "");
 }
 
-//! What a picture has beside the jobs: its name, and where it stands.
+//! What a picture has beside the jobs: its name, where it stands, and of which kinds it is.
 struct beside_jobs {
   const char* name;
   std::vector<picture_bar> timeline_picture::*bars;
+  bool (*holds)(job_kind kind);
 };
-inline constexpr beside_jobs all_beside_jobs[] = {{"copies", &timeline_picture::copies},
-                                                  {"sums", &timeline_picture::sums},
-                                                  {"gathers", &timeline_picture::gathers}};
+inline constexpr beside_jobs all_beside_jobs[] = {
+    {"copies", &timeline_picture::copies, is_copy},
+    {"sums", &timeline_picture::sums, [](job_kind kind) { return kind == job_kind::reduce_grad; }},
+    {"gathers", &timeline_picture::gathers, is_gather}};
 
 //! The same with a narrow lane for each that there is beside the jobs, below every rank's.
 inline timeline_picture with_lanes_beside(timeline_picture picture) {
@@ -101,6 +107,12 @@ inline timeline_picture with_lanes_beside(timeline_picture picture) {
       picture.bars.push_back(bar);
     }
     bars.clear();
+  }
+  for (picture_bar& bar : picture.path) {
+    int lane = 0;
+    for (std::size_t one = 0; one < there.size(); ++one)
+      if (there[one].holds(bar.what.kind)) lane = 1 + static_cast<int>(one);
+    bar.rank = each * bar.rank + lane;
   }
   picture.ranks *= each;
   return picture;
@@ -164,6 +176,19 @@ inline timeline_picture draw_simulated(const replay_input& input, const report& 
     if (with_memory) made.memory.push_back(std::move(curve));
   }
   return made;
+}
+
+//! The same with the step's critical path outlined, but for what takes no time.
+inline timeline_picture with_critical_path(timeline_picture picture, const replay_input& input,
+                                           std::span<const critical_job> path) {
+  for (const critical_job& one : path) {
+    if (one.when.end == one.when.start) continue;
+    const job& work = input.rows.at(one.rank, one.step);
+    const int chunk = is_of_stage(work.kind) ? input.where.chunk_on(one.rank, work.stage)
+                                             : input.where.chunk_of(work);
+    picture.path.push_back({one.rank, chunk, work, one.when, 0});
+  }
+  return picture;
 }
 
 }  // namespace stretto

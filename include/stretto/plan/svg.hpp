@@ -25,6 +25,7 @@ class svg_writer {
     legend();
     for (int lane = 0; lane < in_.ranks; ++lane) ground(lane);
     for (const picture_bar& bar : in_.bars) draw(bar);
+    path();
     for (int rank = 0; rank < static_cast<int>(in_.memory.size()); ++rank) curve(rank);
     axis();
     return text_ + "</svg>\n";
@@ -64,6 +65,10 @@ class svg_writer {
     css += ".mb{font-size:" + number(std::clamp((narrow - 2) / widest, 6.5, 11.0)) +
            "px;text-anchor:middle}.key{font-size:9px;text-anchor:middle}"
            ".dark{fill:#000000}.pale{fill:#ffffff}\n";
+    if (!in_.path.empty())
+      css +=
+          ".halo{fill:none;stroke:#ffffff;stroke-width:4}.path{fill:none;stroke:#d40000;"
+          "stroke-width:2}\n";
     if (!in_.lanes.empty())
       css +=
           ".stream{font-size:9px;fill:#57606a}"
@@ -146,6 +151,38 @@ class svg_writer {
     text_ += "</g>\n";
   }
 
+  //! Around all that follow one another on a lane, and from lane to lane; on a lighter line, to be
+  //! seen on any colour.
+  void path() {
+    std::string lines;
+    for (std::size_t at = 0; at < in_.path.size();) {
+      const picture_bar& first = in_.path[at];
+      std::int64_t end = first.when.end;
+      for (++at; at < in_.path.size(); end = in_.path[at++].when.end)
+        if (in_.path[at].rank != first.rank || in_.path[at].when.start != end) break;
+      const double x = at_.x_of(first.when.start);
+      const double y = at_.y_of(first.rank);
+      const double high = at_.height_of(first.rank);
+      const double right = at_.x_of(end);
+      lines += "M" + number(x) + " " + number(y) + "H" + number(right) + "v" + number(high) + "H" +
+               number(x) + "Z";
+      if (at == in_.path.size()) break;
+      // From where the one ends, to where the next one starts: of its lane the nearer edge.
+      const picture_bar& next = in_.path[at];
+      const double there = at_.y_of(next.rank);
+      const bool down = next.rank > first.rank;
+      const double from = next.rank == first.rank ? y + high / 2 : down ? y + high : y;
+      const double to = next.rank == first.rank ? y + high / 2
+                        : down                  ? there
+                                                : there + at_.height_of(next.rank);
+      lines += "M" + number(right) + " " + number(from) + "L" + number(at_.x_of(next.when.start)) +
+               " " + number(to);
+    }
+    if (lines.empty()) return;
+    text_ +=
+        "<path class=\"halo\" d=\"" + lines + "\"/>\n<path class=\"path\" d=\"" + lines + "\"/>\n";
+  }
+
   void curve(int rank) {
     const auto& line = in_.memory[static_cast<std::size_t>(rank)];
     const double floor = at_.floor_of(rank);
@@ -197,8 +234,8 @@ class svg_writer {
 //! Draws a timeline: one lane per rank, jobs as bars, colour by kind and chunk (svg_palette.hpp),
 //! the micro-batch (and slice) inside where it fits, the lane's ground where the rank is idle;
 //! below a lane what is beside its jobs (copies to the host and back, sums of gradients, gathers of
-//! weights) and its memory, if there. Follows the reader's light or dark theme. Needs no font file
-//! or script.
+//! weights) and its memory, if there; the critical path outlined. Follows the reader's light or
+//! dark theme. Needs no font file or script.
 inline std::string to_svg(const timeline_picture& picture) {
   for (const beside_jobs& one : all_beside_jobs)
     if (!(picture.*one.bars).empty()) return detail::svg_writer(with_lanes_beside(picture)).write();

@@ -129,6 +129,7 @@ class svg_layout {
     }
     if (chunks > 1) entries.push_back({{}, "numbered by " + in_.shades});
     entries.push_back({{{"class=\"lane\""}}, "idle"});
+    if (!in_.path.empty()) entries.push_back({{{"class=\"path\""}}, "critical path"});
     if (!in_.memory.empty()) entries.push_back({{{"class=\"curve\""}}, "memory"});
   }
 

@@ -1,0 +1,121 @@
+#include "stretto/plan/critical_path.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "stretto/model/job_text.hpp"
+#include "stretto/plan/emit_jobs.hpp"
+#include "stretto/plan/report.hpp"
+#include "stretto/schedule/gpipe.hpp"
+#include "stretto/schedule/one_f_one_b.hpp"
+#include "stretto/schedule/paired_1f1b.hpp"
+
+namespace {
+
+using stretto::critical_job;
+using stretto::job;
+using stretto::job_kind;
+using stretto::job_table;
+using stretto::replay_input;
+
+std::vector<stretto::job_time> timed(const replay_input& input) {
+  std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(input.rows.ranks));
+  std::vector<stretto::job_time> times(
+      static_cast<std::size_t>(input.rows.ranks * input.rows.stride));
+  REQUIRE(measure(input, ranks, times).answer.ok());
+  return times;
+}
+
+//! `0F0 1F0@2`: 1F0 starts 2 behind the end of 0F0; `x3` where three messages follow one another.
+std::string told(const replay_input& input, const std::vector<critical_job>& path) {
+  std::string text;
+  for (const critical_job& one : path) {
+    text +=
+        (text.empty() ? "" : " ") + std::string(to_text(input.rows.at(one.rank, one.step)).view());
+    if (one.waited > 0) text += "@" + std::to_string(one.waited);
+    if (one.messages > 1) text += "x" + std::to_string(one.messages);
+  }
+  return text;
+}
+
+template <class Schedule>
+std::string path_of(const Schedule& schedule, const stretto::shape& sizes, const job_table& costs) {
+  stretto::job_lists lists;
+  REQUIRE(emit_jobs(schedule, sizes, {}, costs.view(), lists).ok());
+  const replay_input input{.rows = lists.rows(),
+                           .where = place(schedule.placed(), sizes),
+                           .microbatches = sizes.microbatches,
+                           .costs = costs.view()};
+  return told(input, critical_path(input, timed(input)));
+}
+
+}  // namespace
+
+TEST_CASE("a critical path of 1F1B goes down, along the last rank, and up") {
+  const stretto::shape sizes{.ranks = 3, .microbatches = 3};
+  CHECK(path_of(stretto::schedule::one_f_one_b{}, sizes, job_table(3, 1)) ==
+        "0F0 1F0 2F0 2B0 2F1 2B1 2F2 2B2 1B2 0B2");
+  CHECK(path_of(stretto::schedule::one_f_one_b{}, sizes, {3, 1, {.communication = 2}}) ==
+        "0F0 1F0@2 2F0@2 2B0 1B0@2 1F2 2F2@2 2B2 1B2@2 0B2@2");
+  // A slow rank has the path for itself.
+  job_table slow(3, 1);
+  for (const job_kind kind : {job_kind::forward, job_kind::backward}) slow.at(1, 0, kind).time = 10;
+  CHECK(path_of(stretto::schedule::one_f_one_b{}, sizes, slow) ==
+        "0F0 1F0 1F1 1B0 1F2 1B1 1B2 0B2");
+}
+
+TEST_CASE("messages that follow one another on a link are all on the path") {
+  job_table costs(2, 1, {.communication = 5});
+  costs.serial_links = true;
+  CHECK(path_of(stretto::schedule::gpipe{}, {.ranks = 2, .microbatches = 3}, costs) ==
+        "0F0 1F2@15x3 1B0 0B2@15x3");
+}
+
+TEST_CASE("a pair is one, told by its first half") {
+  CHECK(path_of(stretto::schedule::paired_1f1b{}, {.ranks = 2, .microbatches = 3},
+                {2, 1, {.communication = 1}}) == "0F0 1F0@1 1F1 1F2 0B1@1 0B2");
+}
+
+TEST_CASE("who is held up by the others of a group has their jobs on its path") {
+  // Rank 1 does nothing itself, comes to a group with rank 0, and sums by itself then.
+  const job jobs[] = {{0, 0, 0, job_kind::forward},
+                      {0, 0, 0, job_kind::all_reduce},
+                      {},
+                      {1, 0, 0, job_kind::all_reduce},
+                      {3, 1, 0, job_kind::reduce_grad},
+                      {3, 1, 0, job_kind::all_reduce}};
+  const std::int32_t counts[] = {2, 3};
+  const std::int32_t both[] = {0, 1};
+  const std::int32_t one[] = {1};
+  const stretto::rank_group groups[] = {{.members = both}, {.members = one, .stage = 3}};
+  job_table costs(2, 2, {.forward = 10});
+  costs.at(1, 1, job_kind::reduce_grad).time = 5;
+  const replay_input input{.rows = {jobs, counts, 2, 3},
+                           .where = {.ranks = 2, .chunks = 2},
+                           .microbatches = 1,
+                           .costs = costs.view(),
+                           .messages = true,
+                           .groups = groups};
+  const std::vector<stretto::job_time> times = timed(input);
+  REQUIRE(times[4] == stretto::job_time{10, 15});
+  CHECK(told(input, critical_path(input, times)) == "0F0 3REDUCE_GRAD1");
+}
+
+TEST_CASE("there is no critical path of a timeline of another step, nor of a step without jobs") {
+  const stretto::shape sizes{.ranks = 2, .microbatches = 2};
+  const job_table costs(2, 1, {.communication = 1});
+  stretto::job_lists lists;
+  REQUIRE(emit_jobs(stretto::schedule::one_f_one_b{}, sizes, {}, costs.view(), lists).ok());
+  replay_input input{
+      .rows = lists.rows(), .where = {.ranks = 2}, .microbatches = 2, .costs = costs.view()};
+  const std::vector<stretto::job_time> times = timed(input);
+  const job_table others(2, 1, {.communication = 3});
+  input.costs = others.view();
+  CHECK(critical_path(input, times).empty());
+  const std::int32_t none[] = {0, 0};
+  input.rows.counts = none;
+  CHECK(critical_path(input, times).empty());
+}

@@ -1,0 +1,109 @@
+#include "critical.hpp"
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "stretto/model/job_text.hpp"
+#include "table.hpp"
+
+namespace stretto::tool {
+
+namespace {
+
+//! How many of one sort are on a path, and how long they take together.
+struct share {
+  int count = 0;
+  std::int64_t time = 0;
+};
+
+//! Jobs by their kind, then pairs, then messages.
+constexpr std::size_t pairs = job_kind_count, messages = pairs + 1, sorts = messages + 1;
+using shares = std::array<share, sorts>;
+
+shares shares_of(const job_rows& rows, const std::vector<critical_job>& path) {
+  shares all;
+  for (const critical_job& one : path) {
+    const job& work = rows.at(one.rank, one.step);
+    share& its = all[work.paired ? pairs : static_cast<std::size_t>(work.kind)];
+    ++its.count;
+    its.time += one.when.end - one.when.start;
+    all[messages].count += one.messages;
+    all[messages].time += one.waited;
+  }
+  return all;
+}
+
+std::string_view name_of(std::size_t sort, std::string_view (*of_kind)(job_kind)) {
+  return sort == pairs      ? "pairs"
+         : sort == messages ? "messages"
+                            : of_kind(static_cast<job_kind>(sort));
+}
+
+std::string text_of(const job_rows& rows, const critical_job& one) {
+  const job& work = rows.at(one.rank, one.step);
+  std::string text(to_text(work).view());
+  if (work.paired) text += ";" + std::string(to_text(rows.at(one.rank, one.step + 1)).view());
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> critical_by_rank(const step& from,
+                                           const std::vector<critical_job>& path) {
+  std::vector<std::int64_t> times(static_cast<std::size_t>(from.made.where.ranks));
+  for (const critical_job& one : path)
+    times[static_cast<std::size_t>(one.rank)] += one.when.end - one.when.start;
+  return times;
+}
+
+std::string critical_text(const step& from, const std::vector<critical_job>& path) {
+  const finer_unit& time = from.time;
+  const job_rows rows = from.input().rows;
+  std::string text = "critical path:";
+  const shares all = shares_of(rows, path);
+  for (std::size_t sort = 0; sort < sorts; ++sort)
+    if (all[sort].count > 0)
+      text.append(text.back() == ':' ? " " : ", ")
+          .append(name_of(sort, words))
+          .append(" " + time.text(all[sort].time) + " (" + std::to_string(all[sort].count) + ")");
+  std::vector<std::vector<std::string>> table{
+      {"rank", "from", "to", "jobs", "first", "last", "message"}};
+  for (std::size_t at = 0; at < path.size();) {
+    const critical_job& first = path[at];
+    int jobs = 1;
+    for (++at; at < path.size() && path[at].rank == first.rank && path[at].messages == 0; ++at)
+      ++jobs;
+    const critical_job& last = path[at - 1];
+    table.push_back({std::to_string(first.rank), time.text(first.when.start),
+                     time.text(last.when.end), std::to_string(jobs), text_of(rows, first),
+                     text_of(rows, last),
+                     first.messages > 0 ? time.text(first.waited) : std::string()});
+  }
+  return text + "\n\n" + print_table(table);
+}
+
+nlohmann::ordered_json critical_json(const step& from, const std::vector<critical_job>& path) {
+  const finer_unit& time = from.time;
+  const job_rows rows = from.input().rows;
+  nlohmann::ordered_json made{{"time", nlohmann::ordered_json::object()},
+                              {"count", nlohmann::ordered_json::object()},
+                              {"jobs", nlohmann::ordered_json::array()}};
+  const shares all = shares_of(rows, path);
+  for (std::size_t sort = 0; sort < sorts; ++sort) {
+    if (all[sort].count == 0) continue;
+    const std::string name(name_of(sort, letters));
+    made["time"][name] = time.json(all[sort].time);
+    made["count"][name] = all[sort].count;
+  }
+  for (const critical_job& one : path)
+    made["jobs"].push_back({{"rank", one.rank},
+                            {"job", text_of(rows, one)},
+                            {"start", time.json(one.when.start)},
+                            {"end", time.json(one.when.end)},
+                            {"messages", one.messages},
+                            {"waited", time.json(one.waited)}});
+  return made;
+}
+
+}  // namespace stretto::tool
