@@ -8,6 +8,7 @@
 #include "errors.hpp"
 #include "files.hpp"
 #include "make_step.hpp"
+#include "measured_path.hpp"
 #include "measured_trace.hpp"
 #include "simulated.hpp"
 #include "step_messages.hpp"
@@ -164,7 +165,7 @@ struct draw_command {
     timeline_picture drawn =
         draw_simulated(made.input(), all.all, all.timeline, with_memory, made.time.times);
     drawn.title = made.title;
-    if (!critical) return drawn;
+    if (!critical || !measured.empty()) return drawn;
     return with_critical_path(std::move(drawn), made.input(),
                               critical_path(made.input(), all.timeline));
   }
@@ -191,6 +192,7 @@ struct draw_command {
                      ": " + drawn.subtitle + "; measured, step " + std::to_string(trace.last()) +
                      ": makespan " + std::to_string(trace.makespan() / 1000) + "; " +
                      (broken.empty() ? "every order was kept" : "broken: " + broken);
+    if (critical) outline_measured(drawn, made.input(), measured_path(trace, made.input()));
     write_svg("-o", out, to_svg(drawn));
     if (!broken.empty()) throw broken_schedule(measured + ": " + broken);
   }
@@ -213,8 +215,9 @@ void add_plot(CLI::App& app) {
   mine->options.add(*command, true, true);
   auto* memory = command->add_flag("--show-memory", mine->show_memory,
                                    "With each rank's memory below its lane");
-  auto* path = command->add_flag("--critical-path", mine->critical,
-                                 "With the chain of jobs and messages that the step is as long as");
+  command->add_flag("--critical-path", mine->critical,
+                    "With the chain of jobs and messages that the step, or with --trace the measured "
+                    "one, is as long as");
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command
       ->add_option("--trace", mine->measured,
@@ -222,7 +225,6 @@ void add_plot(CLI::App& app) {
                       "below the predicted one, whose costs then are microseconds, or by default "
                       "what jobs took there; its order held against the schedule's")
       ->excludes(memory)
-      ->excludes(path)
       ->excludes(command->get_option("--reduce-grad"))
       ->excludes(command->get_option("--unshard"))
       ->excludes(command->get_option("--gathered"));

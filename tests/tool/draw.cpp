@@ -48,10 +48,6 @@ TEST_CASE("plot outlines the critical path where it is asked for") {
   const std::string svg = run(step + " --critical-path").out;
   CHECK(svg.find(">critical path</text>") != std::string::npos);
   CHECK(count(svg, "<path class=\"path\"") == 1);
-  // A measured step below has none.
-  const auto refused = run(step + " --critical-path --trace nowhere.json");
-  CHECK(refused.exit == 2);
-  CHECK(refused.err.find("--critical-path") != std::string::npos);
 }
 
 TEST_CASE("parts of a unit of time that pairs hide are drawn where they are in a finer unit") {
@@ -222,6 +218,27 @@ TEST_CASE("a measured step is drawn below the predicted one, rank by rank, strea
     CHECK(refused.exit == 2);
     CHECK(refused.err.find("they go with --cost") != std::string::npos);
   }
+}
+
+TEST_CASE("of a measured step the critical path is the measured one's, and what it is made of is told") {
+  const temporary file("trace.json");
+  file.write(measured_step().dump());
+  const std::string plain = run(measured_1f1b + file.path()).out;
+  CHECK(plain.find("critical path") == std::string::npos);
+  const std::string svg = run(measured_1f1b + file.path() + " --critical-path").out;
+  // Of 71: 10 + 10 + 20 + 21 of jobs, and from 20 to 23 and 53 to 60 on the way to the other rank.
+  CHECK(svg.find("critical path: jobs 85.9 %, messages 14.1 %, else 0.0 %") != std::string::npos);
+  const std::string begins = "<path class=\"path\" d=\"";
+  const std::string lines = svg.substr(svg.find(begins) + begins.size());
+  CHECK(std::ranges::count(lines.substr(0, lines.find('"')), 'Z') == 3);  // 1F0 and 1B0 in one
+  // A rank that is late by itself has that time in it.
+  json late = measured_step();
+  event(late, "1B0")["ts"] = 38;
+  event(late, "1B0")["dur"] = 15;
+  file.write(late.dump());
+  CHECK(run(measured_1f1b + file.path() + " --critical-path")
+            .out.find("critical path: jobs 78.9 %, messages 14.1 %, else 7.0 %") !=
+        std::string::npos);
 }
 
 TEST_CASE("a picture is SVG, and no other file is made of it") {

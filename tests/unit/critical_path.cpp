@@ -104,18 +104,30 @@ TEST_CASE("who is held up by the others of a group has their jobs on its path") 
   CHECK(told(input, critical_path(input, times)) == "0F0 3REDUCE_GRAD1");
 }
 
-TEST_CASE("there is no critical path of a timeline of another step, nor of a step without jobs") {
+TEST_CASE(
+    "of a measured step what came last of all that a job waited for is on it, and how long it "
+    "waited") {
   const stretto::shape sizes{.ranks = 2, .microbatches = 2};
-  const job_table costs(2, 1, {.communication = 1});
+  const job_table costs(2, 1);
   stretto::job_lists lists;
   REQUIRE(emit_jobs(stretto::schedule::one_f_one_b{}, sizes, {}, costs.view(), lists).ok());
   replay_input input{
       .rows = lists.rows(), .where = {.ranks = 2}, .microbatches = 2, .costs = costs.view()};
-  const std::vector<stretto::job_time> times = timed(input);
-  const job_table others(2, 1, {.communication = 3});
-  input.costs = others.view();
-  CHECK(critical_path(input, times).empty());
+  // 0F0 0F1 0B0 0B1, then 1F0 1B0 1F1 1B1. Rank 1 begins each a little late.
+  const std::vector<stretto::job_time> measured{{3, 10},  {12, 20}, {43, 60}, {61, 70},
+                                                {11, 20}, {22, 40}, {41, 48}, {49, 58}};
+  const std::vector<critical_job> path = critical_path(input, measured);
+  CHECK(told(input, path) == "0F0@3 1F0@1 1B0@2 0B0@3 0B1@1");
+  CHECK(path[1].messages == 1);
+  CHECK(path[2].messages == 0);
+  CHECK(path[3].messages == 1);
+  CHECK(path[4].messages == 0);
+  // A message that takes long came later than what the rank itself had done.
+  const job_table slow(2, 1, {.communication = 5});
+  input.costs = slow.view();
+  CHECK(told(input, critical_path(input, measured)) == "0F0@3 1F0@1 1B0@2 1F1@1 1B1@1 0B1@3");
+
   const std::int32_t none[] = {0, 0};
   input.rows.counts = none;
-  CHECK(critical_path(input, times).empty());
+  CHECK(critical_path(input, measured).empty());
 }

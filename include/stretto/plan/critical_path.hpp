@@ -17,14 +17,15 @@ struct critical_job {
   std::int32_t step = 0;      //!< in its rank's list; of a pair the first half's
   std::int32_t messages = 0;  //!< that come between the one before it and this, one after the other
   job_time when{};
-  std::int64_t waited = 0;  //!< from the end of the one before it (or from 0) on: what these take
+  std::int64_t waited = 0;  //!< from the end of the one before it (or from 0) to its start
 
   constexpr bool operator==(const critical_job&) const = default;
 };
 
 namespace detail {
 
-//! Goes back from what ends last to what let it begin when it did, as replay and measure have it.
+//! Goes back from what ends last to what let it begin when it did: of all that it waits for, as
+//! replay and measure have it, what came last.
 class critical_tracer {
  public:
   critical_tracer(const replay_input& input, std::span<const job_time> timeline)
@@ -48,18 +49,16 @@ class critical_tracer {
       for (int step = 0; step < rows_.counts[rank]; ++step)
         if (takes_time(rank, step) && (last < 0 || time(place(rank, step)).end > time(last).end))
           last = place(rank, step);
-    for (std::int64_t at = last; at >= 0;) {
-      path.push_back(entry(first_half(at)));
-      if (time(at).start == 0) {
-        std::reverse(path.begin(), path.end());
-        return path;
-      }
-      const cause before = before_of(first_half(at));
+    while (last >= 0) {
+      path.push_back(entry(first_half(last)));
+      const cause before = before_of(first_half(last));
       path.back().messages = before.messages;
-      if (before.place >= 0) path.back().waited = time(at).start - time(before.place).end;
-      at = before.place;
+      path.back().waited =
+          before.place < 0 ? time(last).start : time(last).start - time(before.place).end;
+      last = before.place;
     }
-    return {};
+    std::reverse(path.begin(), path.end());
+    return path;
   }
 
  private:
@@ -68,6 +67,12 @@ class critical_tracer {
   struct cause {
     std::int64_t place = -1;  // in the timeline; below 0: nothing
     std::int32_t messages = 0;
+    std::int64_t there = -1;  // when it ended, or they were there
+
+    //! The later one; of two at once the first.
+    void add(const cause& other) {
+      if (other.place >= 0 && (place < 0 || other.there > there)) *this = other;
+    }
   };
   //! A message, where those of a link follow one another.
   struct link_message {
@@ -80,7 +85,14 @@ class critical_tracer {
   int rank_of(std::int64_t at) const { return static_cast<int>(at / rows_.stride); }
   int step_of(std::int64_t at) const { return static_cast<int>(at % rows_.stride); }
   const job& work_at(std::int64_t at) const { return rows_.items[at]; }
-  const job_time& time(std::int64_t at) const { return timeline_[index(at)]; }
+  //! Of a pair the time of both: those that were measured may have run one after the other.
+  job_time time(std::int64_t at) const {
+    const std::int64_t first = first_half(at);
+    const job_time one = timeline_[index(first)];
+    if (!is_pair(first)) return one;
+    const job_time& other = timeline_[index(first + 1)];
+    return {std::min(one.start, other.start), std::max(one.end, other.end)};
+  }
   critical_job entry(std::int64_t at) const {
     return {.rank = rank_of(at), .step = step_of(at), .when = time(at)};
   }
@@ -92,14 +104,15 @@ class critical_tracer {
   std::int64_t made_by(maker of, int stage, const job& work) const {
     return made_[index(cell(of, stage, work))];
   }
-  bool is_second_half(std::int64_t at) const {
-    return step_of(at) > 0 && is_compute(work_at(at).kind) && is_compute(work_at(at - 1).kind) &&
-           work_at(at - 1).paired;
+  bool is_pair(std::int64_t first) const {
+    return is_compute(work_at(first).kind) && work_at(first).paired &&
+           step_of(first) + 1 < rows_.counts[rank_of(first)];
   }
+  bool is_second_half(std::int64_t at) const { return step_of(at) > 0 && is_pair(at - 1); }
   std::int64_t first_half(std::int64_t at) const { return is_second_half(at) ? at - 1 : at; }
   bool takes_time(int rank, int step) const {
     const job_kind kind = rows_.at(rank, step).kind;
-    const job_time& when = time(place(rank, step));
+    const job_time when = time(place(rank, step));
     return has_cost(kind) || (is_of_stage(kind) && when.end > when.start);
   }
 
@@ -111,10 +124,11 @@ class critical_tracer {
     if (work.kind == job_kind::offload) made_[index(cell(away, work.stage, work))] = at;
     if (work.kind == job_kind::reload) made_[index(cell(back, work.stage, work))] = at;
     if (work.kind == job_kind::reduce_grad && takes_time(rank, step)) sums_.push_back(at);
+    gathers_ = gathers_ || work.kind == job_kind::unshard;
   }
   //! Messages of a rank leave in the order of its jobs, or of its sends where the list has them.
   void fill_links(int rank) {
-    std::vector<std::int64_t> latest(index(rows_.ranks), -1);
+    std::vector<std::int64_t> sent(index(rows_.ranks), -1);
     for (const job& work : rows_.row(rank)) {
       if (in_.messages ? !is_send(work.kind)
                        : work.kind != job_kind::forward && !is_input_gradient(work.kind))
@@ -125,115 +139,116 @@ class critical_tracer {
       const int peer = in_.where.rank_of(to, work.microbatch);
       if (peer == rank) continue;
       const std::int64_t at = cell(ahead ? output : gradient, work.stage, work);
-      std::int64_t& before = latest[index(peer)];
+      std::int64_t& before = sent[index(peer)];
       const std::int64_t free = before < 0 ? 0 : link_[index(before)].there;
       link_[index(at)] = {std::max(free, time(made_[index(at)]).end) + hop_(rank, peer), before};
       before = at;
     }
   }
 
-  //! What ended, or brought a message, as `at`, which is no second half, started.
+  //! What ended last of all that `at`, which is no second half, waits for.
   cause before_of(std::int64_t at) const {
     const job& work = work_at(at);
-    const std::int64_t start = time(at).start;
-    const auto ended = [&](std::int64_t other) { return other >= 0 && time(other).end == start; };
     if (work.kind == job_kind::reduce_grad) return before_sum(at);
-    if (work.kind == job_kind::offload) {
-      if (const std::int64_t made = made_by(output, work.stage, work); ended(made)) return {made};
-    } else if (const std::int64_t own = on_rank(at, start); own >= 0) {
-      return {own};
-    }
+    // A copy away waits for its forward, wherever it stands.
+    cause last =
+        work.kind == job_kind::offload ? ended(made_by(output, work.stage, work)) : on_rank(at);
     if (!is_compute(work.kind)) {
       const auto beside = [&](job_kind kind) {
         return is_copy(work.kind) ? is_copy(kind) : kind == work.kind;
       };
-      for (std::int64_t other = at - 1; other >= place(rank_of(at), 0); --other)
-        if (beside(work_at(other).kind)) return {ended(other) ? other : -1};
-      return {};
+      last.add(ended(latest(at, [&](const job& other) { return beside(other.kind); })));
+      return last;
     }
-    const bool paired = work.paired && step_of(at) + 1 < rows_.counts[rank_of(at)];
-    for (std::int64_t half = at; half <= at + paired; ++half) {
+    for (std::int64_t half = at; half <= at + (is_pair(at) ? 1 : 0); ++half) {
       const job& one = work_at(half);
-      if (const cause input = input_of(one, rank_of(at), start); input.place >= 0) return input;
-      if (const std::int64_t copied = made_by(back, one.stage, one);
-          is_input_gradient(one.kind) && ended(copied))
-        return {copied};
+      last.add(input_of(one, rank_of(at)));
+      if (is_input_gradient(one.kind)) last.add(ended(made_by(back, one.stage, one)));
       // Its weights are those that were gathered last.
-      for (std::int64_t other = at - 1; other >= place(rank_of(at), 0); --other)
-        if (work_at(other).kind == job_kind::unshard && work_at(other).stage == one.stage) {
-          if (ended(other)) return {other};
-          break;
-        }
-      if (const cause late = posted_late(at, one); late.place >= 0) return late;
+      if (gathers_)
+        last.add(ended(latest(at, [&](const job& other) {
+          return other.kind == job_kind::unshard && other.stage == one.stage;
+        })));
+      last.add(posted(at, one));
     }
-    return {};
+    return last;
   }
-  //! What of the rank's own list ended, in front of `at`: its jobs, and copies away, which all
-  //! behind them wait for.
-  std::int64_t on_rank(std::int64_t at, std::int64_t when) const {
-    const int rank = rank_of(at);
-    for (std::int64_t other = at - 1; other >= place(rank, 0); --other) {
-      const job& work = work_at(other);
-      if (work.kind == job_kind::offload && time(other).end == when) return other;
-      if (is_compute(work.kind)) return time(other).end == when ? other : -1;
-      if (work.kind != job_kind::all_reduce || !in_.messages) continue;
-      for (const std::int32_t member : in_.groups[index(work.microbatch)].members) {
-        if (member == rank) continue;
-        for (int step = rows_.counts[member] - 1; step >= 0; --step)
-          if (rows_.at(member, step).kind == work.kind &&
-              rows_.at(member, step).microbatch == work.microbatch)
-            if (const auto theirs = on_rank(place(member, step), when); theirs >= 0) return theirs;
-      }
-    }
+  cause ended(std::int64_t at) const {
+    return at < 0 ? cause{} : cause{.place = at, .there = time(at).end};
+  }
+  //! The last in front of `at` in its list that is so; below 0: none.
+  template <class Is>
+  std::int64_t latest(std::int64_t at, const Is& is) const {
+    for (std::int64_t other = at - 1; other >= place(rank_of(at), 0); --other)
+      if (is(work_at(other))) return other;
     return -1;
   }
+  //! What of the rank's own list is in front of `at`: its jobs, and copies away, which all behind
+  //! them wait for; and that of all who come to a group with it.
+  cause on_rank(std::int64_t at) const {
+    const int rank = rank_of(at);
+    cause last;
+    for (std::int64_t other = at - 1; other >= place(rank, 0); --other) {
+      const job& work = work_at(other);
+      if (work.kind == job_kind::offload || is_compute(work.kind)) last.add(ended(other));
+      if (is_compute(work.kind)) break;
+      if (work.kind != job_kind::all_reduce || !in_.messages) continue;
+      for (const std::int32_t member : in_.groups[index(work.microbatch)].members) {
+        const std::int64_t theirs =
+            latest(place(member, rows_.counts[member]), [&](const job& one) {
+              return one.kind == work.kind && one.microbatch == work.microbatch;
+            });
+        if (member != rank && theirs >= 0) last.add(on_rank(theirs));
+      }
+    }
+    return last;
+  }
   //! What brought the input, or the gradient, of `work`.
-  cause input_of(const job& work, int rank, std::int64_t when) const {
+  cause input_of(const job& work, int rank) const {
     const bool ahead = work.kind == job_kind::forward;
     const int from = work.stage + (ahead ? -1 : 1);
     if ((!ahead && !is_input_gradient(work.kind)) || from < 0 || from == stages_) return {};
     const maker of = ahead ? output : gradient;
     const std::int64_t made = made_by(of, from, work);
     const int peer = in_.where.rank_of(from, work.microbatch);
-    if (peer == rank) return {time(made).end == when ? made : -1};
+    if (peer == rank) return ended(made);
     const std::int64_t takes = hop_(peer, rank);
-    if (!in_.costs.serial_links) return {time(made).end + takes == when ? made : -1, 1};
+    if (!in_.costs.serial_links) return {made, 1, time(made).end + takes};
     std::int64_t sent = cell(of, from, work);
-    if (link_[index(sent)].there != when) return {};
+    const std::int64_t there = link_[index(sent)].there;
     // From the message back to the first that left as soon as it was made.
     std::int32_t messages = 1;
     for (; time(made_[index(sent)]).end + takes != link_[index(sent)].there; ++messages)
       sent = link_[index(sent)].before;
-    return {made_[index(sent)], messages};
+    return {made_[index(sent)], messages, there};
   }
-  //! What let the receive of `work`, of the node at `at`, be posted: its message left no sooner.
-  cause posted_late(std::int64_t at, const job& work) const {
+  //! What let the receive of `work`, of the node at `at`, be posted: its message leaves no sooner.
+  cause posted(std::int64_t at, const job& work) const {
     if (in_.receive_lead < 0 || !in_.receives(work)) return {};
     std::int64_t node = at;
-    for (int left = in_.receive_lead; left >= 0; --left) {
-      do --node;
-      while (node >= place(rank_of(at), 0) &&
-             (!is_compute(work_at(node).kind) || is_second_half(node)));
-      if (node < place(rank_of(at), 0)) return {};
-    }
+    for (int left = in_.receive_lead; left >= 0 && node >= 0; --left) do
+        node = latest(node, [](const job& one) { return is_compute(one.kind); });
+      while (node >= 0 && is_second_half(node));
+    if (node < 0) return {};
     const int from = work.stage + (work.kind == job_kind::forward ? -1 : 1);
     const std::int64_t takes = hop_(in_.where.rank_of(from, work.microbatch), rank_of(at));
-    return {time(node).end + takes == time(at).start ? node : -1, 1};
+    return {node, 1, time(node).end + takes};
   }
-  //! What a sum of gradients, which is one on all its ranks, waited for: their jobs, or the sums
+  //! What a sum of gradients, which is one on all its ranks, waits for: their jobs, and the sums
   //! before it.
   cause before_sum(std::int64_t at) const {
     const auto key = [&](std::int64_t of) {
       return in_.groups.empty() ? work_at(of).stage : work_at(of).microbatch;
     };
-    const std::int64_t start = time(at).start;
+    cause last;
     for (const std::int64_t part : sums_) {
       if (key(part) != key(at)) continue;
-      if (const std::int64_t own = on_rank(part, start); own >= 0) return {own};
+      last.add(on_rank(part));
       for (const std::int64_t other : sums_)
-        if (rank_of(other) == rank_of(part) && time(other).end == start) return {other};
+        if (rank_of(other) == rank_of(part) && time(other).end <= time(at).start)
+          last.add(ended(other));
     }
-    return {};
+    return last;
   }
 
   const replay_input& in_;
@@ -244,17 +259,19 @@ class critical_tracer {
   std::vector<std::int64_t> made_;  // places, by cell
   std::vector<link_message> link_;  // by the cell of what is sent
   std::vector<std::int64_t> sums_;  // places of those that take time
+  bool gathers_ = false;            // there are some
 };
 
 }  // namespace detail
 
-//! A chain of jobs and messages without a gap, from the start of a step to its end: why it is as
-//! long as it is. What on it is longer makes the step longer by as much; what is not on it may not.
-//! Where there are several such chains, one that changes ranks where it must.
-//! @param input     as `measure` replayed it
-//! @param timeline  as `measure` wrote it, sums of gradients included
-//! @return in the order of time; their times and waits sum to the makespan. Empty where there is no
-//!         such chain, as the timeline is of another step
+//! The chain of jobs and messages that a step is as long as: back from what ends last, each time to
+//! what came last of all that it waited for. In a step that was simulated the chain has no gap: it
+//! waits for messages alone, and what on it takes longer makes the step longer by as much. In one
+//! that was measured what else is waited is neither job nor message. Where there are several such
+//! chains, one that changes ranks where it must.
+//! @param input     as `measure` replayed it; of a measured step its costs say what messages take
+//! @param timeline  as `measure` wrote it, sums of gradients included; or as it was measured
+//! @return in the order of time; their times and waits sum to the makespan
 inline std::vector<critical_job> critical_path(const replay_input& input,
                                                std::span<const job_time> timeline) {
   return detail::critical_tracer(input, timeline).run();
