@@ -2,11 +2,14 @@
 // speak of, and agree with the judge of tests/support where that knows the lists' kinds.
 #include <algorithm>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "fuzz/support/fuzz.hpp"
 #include "stretto/check/all.hpp"
 #include "stretto/lowering/communication.hpp"
 #include "stretto/model/verdict_text.hpp"
+#include "stretto/plan/critical_path.hpp"
 #include "stretto/plan/report.hpp"
 #include "support/sample_lists.hpp"
 
@@ -151,6 +154,16 @@ bool judged(const lists& made) {
   return true;
 }
 
+//! What is measured, and then its critical path: of lists that keep no rule none, or any.
+std::pair<stretto::report, std::vector<stretto::critical_job>> traced(const replay_input& input) {
+  const auto ranks = static_cast<std::size_t>(input.rows.ranks);
+  std::vector<stretto::rank_report> reports(ranks);
+  std::vector<stretto::job_time> timeline(ranks * static_cast<std::size_t>(input.rows.stride));
+  const stretto::report all = stretto::measure(input, reports, timeline);
+  if (!all.answer.ok()) return {all, {}};
+  return {all, stretto::critical_path(input, timeline)};
+}
+
 void agree(const lists& made, const replay_input& input) {
   const bool complete = check::complete(input).ok();
   require(complete == oracle::complete(made), "complete");
@@ -169,9 +182,15 @@ void agree(const lists& made, const replay_input& input) {
   --limited.table.limit[0];
   const oracle::packed less(limited);
   require(!check::bounded(less.input()).ok(), "not within less");
-  std::vector<stretto::rank_report> ranks(made.ranks.size());
-  const stretto::report all = stretto::measure(input, ranks);
+  const auto [all, path] = traced(input);
   require(all.answer.ok() && all.makespan >= 0, "what keeps the rules is measured");
+  std::int64_t now = 0;
+  for (const stretto::critical_job& one : path) {
+    require(one.when.start == now + one.waited, "a path that goes on");
+    require(one.waited == 0 || one.messages > 0, "and waits for messages alone");
+    now = one.when.end;
+  }
+  require(now == all.makespan, "up to the end");
 }
 
 }  // namespace
@@ -196,6 +215,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const verdict& found : {check::ordered(input), check::live(input), check::rendezvous(input),
                                check::bounded(input), check::sharded(input)})
     held(made, found);
+  (void)traced(input);
   if (!messages && judged(made)) agree(made, input);
   return 0;
 }

@@ -246,6 +246,28 @@ TEST_CASE("of lists that no plan would take, none is replayed beyond its end or 
     CHECK(found.what == fault::deadlocked);
     CHECK(found.step == 2);
   }
+  // Half a pair that ends its list, and what it waited for was on a rank that wakes nobody: behind it
+  // there is nothing to look at.
+  const job halves[] = {{0, 0, 1, job_kind::forward, true}, {0, 0, 0, job_kind::forward}};
+  const std::int32_t ones[] = {1, 1};
+  const job_table two(2, 1);
+  const stretto::verdict half = stretto::replay({.rows = {halves, ones, 2, 1},
+                                                 .where = {.ranks = 2},
+                                                 .microbatches = 1,
+                                                 .slices = 2,
+                                                 .costs = two.view()});
+  CHECK(half.what == fault::deadlocked);
+  CHECK(half.rank == 0);
+  CHECK(half.other == job{0, 0, 0, job_kind::forward});
+  // Nor does such a verdict name a stage that there is not.
+  const job last[] = {{1, 0, 0, job_kind::backward}, {1, 0, 0, job_kind::forward}};
+  const std::int32_t on_the_other[] = {1, 1};
+  const stretto::verdict waits = stretto::replay({.rows = {last, on_the_other, 2, 1},
+                                                  .where = {.ranks = 2},
+                                                  .microbatches = 1,
+                                                  .costs = two.view()});
+  CHECK(waits.ok() == false);
+  CHECK(waits.other == job{1, 0, 0, job_kind::forward});
   const job one{0, 0, 0, job_kind::forward};
   const std::int32_t count = 1;
   const auto replayed = [&](const stretto::placement& where, int microbatches, int slices) {

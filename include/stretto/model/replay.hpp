@@ -266,7 +266,8 @@ class replay_engine : replay_state {
     if (!has_cost(work.kind))
       return refuse(fault::rendezvous, reason::message_unmatched, rank, step, work);
     job missing = missing_for(work);
-    if (work.paired && !is_copy(work.kind) && inputs_at(work, cell(work)) != never)
+    if (work.paired && step + 1 < in_.rows.counts[rank] && !is_copy(work.kind) &&
+        inputs_at(work, cell(work)) != never)
       missing = missing_for(in_.rows.at(rank, step + 1));
     return refuse(fault::deadlocked, reason::waits_forever, rank, step, work, missing);
   }

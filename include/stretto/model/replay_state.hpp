@@ -69,13 +69,14 @@ class replay_state {
     return gradient > copied_[at] ? gradient : copied_[at];
   }
 
-  //! What `work`, which cannot run, waits for.
+  //! What `work`, which did not run, waits for. Of what is there by now that is what came from a rank
+  //! on which it does not belong, and which therefore woke nobody.
   constexpr job missing_for(const job& work) const {
     const std::int64_t at = cell(work);
     job missing = work;
     missing.paired = false;
     if (work.kind == job_kind::forward) {
-      if (work.slice > 0 && forward_end_[at - 1] == never) {
+      if (work.slice > 0 && (forward_end_[at - 1] == never || work.stage == 0)) {
         --missing.slice;
       } else {
         --missing.stage;
@@ -88,9 +89,12 @@ class replay_state {
       missing.kind = work.kind == job_kind::reload ? job_kind::offload : job_kind::reload;
     } else if (copied_[at] < 0) {
       missing.kind = job_kind::reload;
-    } else if (work.slice + 1 < in_.slices && backward_end_[at + 1] == never) {
+    } else if (work.slice + 1 < in_.slices &&
+               (backward_end_[at + 1] == never || work.stage + 1 == stages_)) {
       ++missing.slice;
       missing.kind = in_.backward_of(work, missing.stage, missing.slice);
+    } else if (work.stage + 1 == stages_) {
+      missing.kind = job_kind::forward;
     } else {
       ++missing.stage;
       missing.kind = in_.backward_of(work, missing.stage, missing.slice);

@@ -49,7 +49,9 @@ class critical_tracer {
       for (int step = 0; step < rows_.counts[rank]; ++step)
         if (takes_time(rank, step) && (last < 0 || time(place(rank, step)).end > time(last).end))
           last = place(rank, step);
+    const auto most = static_cast<std::size_t>(rows_.total());
     while (last >= 0) {
+      if (path.size() > most) return {};  // in a circle, by a job that is there twice
       path.push_back(entry(first_half(last)));
       const cause before = before_of(first_half(last));
       path.back().messages = before.messages;
@@ -76,7 +78,7 @@ class critical_tracer {
   };
   //! A message, where those of a link follow one another.
   struct link_message {
-    std::int64_t there = 0;    // when
+    std::int64_t there = -1;   // when
     std::int64_t before = -1;  // the one before it on its link
   };
 
@@ -139,6 +141,7 @@ class critical_tracer {
       const int peer = in_.where.rank_of(to, work.microbatch);
       if (peer == rank) continue;
       const std::int64_t at = cell(ahead ? output : gradient, work.stage, work);
+      if (link_[index(at)].there >= 0) continue;  // of lists that have it twice the first
       std::int64_t& before = sent[index(peer)];
       const std::int64_t free = before < 0 ? 0 : link_[index(before)].there;
       link_[index(at)] = {std::max(free, time(made_[index(at)]).end) + hop_(rank, peer), before};
@@ -218,7 +221,9 @@ class critical_tracer {
     const std::int64_t there = link_[index(sent)].there;
     // From the message back to the first that left as soon as it was made.
     std::int32_t messages = 1;
-    for (; time(made_[index(sent)]).end + takes != link_[index(sent)].there; ++messages)
+    for (; link_[index(sent)].before >= 0 &&
+           time(made_[index(sent)]).end + takes != link_[index(sent)].there;
+         ++messages)
       sent = link_[index(sent)].before;
     return {made_[index(sent)], messages, there};
   }
@@ -269,7 +274,8 @@ class critical_tracer {
 //! waits for messages alone, and what on it takes longer makes the step longer by as much. In one
 //! that was measured what else is waited is neither job nor message. Where there are several such
 //! chains, one that changes ranks where it must.
-//! @param input     as `measure` replayed it; of a measured step its costs say what messages take
+//! @param input     that keeps its rules, as `measure` replayed it; of a measured step its costs
+//! say what messages take
 //! @param timeline  as `measure` wrote it, sums of gradients included; or as it was measured
 //! @return in the order of time; their times and waits sum to the makespan
 inline std::vector<critical_job> critical_path(const replay_input& input,
