@@ -8,7 +8,6 @@
 #include "errors.hpp"
 #include "files.hpp"
 #include "make_step.hpp"
-#include "measured_path.hpp"
 #include "measured_trace.hpp"
 #include "simulated.hpp"
 #include "step_messages.hpp"
@@ -16,6 +15,7 @@
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/svg.hpp"
 #include "trace_orders.hpp"
+#include "trace_path.hpp"
 
 namespace stretto::tool {
 

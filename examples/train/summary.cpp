@@ -48,7 +48,8 @@ double kibibytes(std::int64_t bytes) {
 void shorten(stretto::timeline_picture& picture) {
   const auto shorter = [](std::int64_t time) { return (time + 500) / 1000; };
   picture.end = shorter(picture.end);
-  for (auto& bar : picture.bars) bar.when = {shorter(bar.when.start), shorter(bar.when.end)};
+  for (auto* const bars : {&picture.bars, &picture.path})
+    for (auto& bar : *bars) bar.when = {shorter(bar.when.start), shorter(bar.when.end)};
   picture.unit = "µs";
 }
 
@@ -86,6 +87,15 @@ void write_table(std::ostream& out, const pipeline& from, const account& told) {
       << (from.machine().empty() ? "the model's multiply-adds" : "what ops take on " + from.machine())
       << ". replayed: by the processor time of each kind "
          "of job.\n";
+  if (real && told.machines == 1) {
+    const stretto::path_shares& path = real->critical;
+    const auto part = [&](std::int64_t time) {
+      return 100 * static_cast<double>(time) /
+             static_cast<double>(std::max<std::int64_t>(1, path.sum()));
+    };
+    out << format("critical path: jobs %.1f %%, messages %.1f %%, lost between a rank's jobs %.1f %%\n",
+                  part(path.jobs), part(path.messages), part(path.lost));
+  }
   if (told.machines == 1) {
     if (const auto sums = measured_sums(from, told.trace, sums_over::replicas))
       out << format("sums over %d replicas: %.2f ms a step on each worker, %.1f %% before its last "

@@ -227,7 +227,7 @@ TEST_CASE("of a measured step the critical path is the measured one's, and what 
   CHECK(plain.find("critical path") == std::string::npos);
   const std::string svg = run(measured_1f1b + file.path() + " --critical-path").out;
   // Of 71: 10 + 10 + 20 + 21 of jobs, and from 20 to 23 and 53 to 60 on the way to the other rank.
-  CHECK(svg.find("critical path: jobs 85.9 %, messages 14.1 %, else 0.0 %") != std::string::npos);
+  CHECK(svg.find("critical path: jobs 85.9 %, messages 14.1 %, lost 0.0 %") != std::string::npos);
   const std::string begins = "<path class=\"path\" d=\"";
   const std::string lines = svg.substr(svg.find(begins) + begins.size());
   CHECK(std::ranges::count(lines.substr(0, lines.find('"')), 'Z') == 3);  // 1F0 and 1B0 in one
@@ -237,7 +237,7 @@ TEST_CASE("of a measured step the critical path is the measured one's, and what 
   event(late, "1B0")["dur"] = 15;
   file.write(late.dump());
   CHECK(run(measured_1f1b + file.path() + " --critical-path")
-            .out.find("critical path: jobs 78.9 %, messages 14.1 %, else 7.0 %") !=
+            .out.find("critical path: jobs 78.9 %, messages 14.1 %, lost 7.0 %") !=
         std::string::npos);
 }
 

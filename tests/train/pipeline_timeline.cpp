@@ -34,6 +34,14 @@ TEST_CASE("how long a rank is idle is its own, whatever the clocks of others say
     CHECK(idle > 0);
     CHECK(idle < 1);
   }
+  // The way of the last step is in its picture, and of all that is told.
+  CHECK(one->picture.path.size() > 6);
+  CHECK(one->picture.path.front().when.start >= 0);
+  CHECK(one->picture.path.back().when.end == one->picture.end);
+  CHECK(one->critical.jobs > 0);
+  CHECK(one->critical.sum() >= one->picture.end);
+  CHECK(own->critical == stretto::path_shares{});
+  CHECK(mixed->critical.messages > day / 2);
   // As if by one clock, a step would have taken that day.
   for (const double idle : mixed->idle) CHECK(idle > 0.99);
 }

@@ -8,6 +8,7 @@
 
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/emit_jobs.hpp"
+#include "stretto/plan/measured_path.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
@@ -122,10 +123,21 @@ TEST_CASE(
   CHECK(path[2].messages == 0);
   CHECK(path[3].messages == 1);
   CHECK(path[4].messages == 0);
+  CHECK(shares_of(path) == stretto::path_shares{.jobs = 60, .messages = 4, .lost = 6});
+  CHECK(shares_of(path).sum() == 70);
   // A message that takes long came later than what the rank itself had done.
   const job_table slow(2, 1, {.communication = 5});
   input.costs = slow.view();
   CHECK(told(input, critical_path(input, measured)) == "0F0@3 1F0@1 1B0@2 1F1@1 1B1@1 0B1@3");
+
+  // What was not measured stands at 0.
+  const stretto::job_time first{3, 10};
+  const auto timeline = stretto::measured_timeline(input.rows, [&](const job& work) {
+    return work == job{0, 0, 0, job_kind::forward} ? &first : nullptr;
+  });
+  REQUIRE(timeline.size() == measured.size());
+  CHECK(timeline[0] == first);
+  CHECK(timeline[4] == stretto::job_time{});
 
   const std::int32_t none[] = {0, 0};
   input.rows.counts = none;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "stretto/executor/trace.hpp"
@@ -62,14 +63,34 @@ std::map<std::int64_t, traced_step> steps_of(const pipeline& from, trace_records
   return steps;
 }
 
+stretto::replay_input input_of(const pipeline& from, const stretto::job_table& costs) {
+  return {.rows = from.plan().jobs(),
+          .where = from.where(),
+          .microbatches = from.sizes().microbatches,
+          .slices = from.sizes().slices,
+          .costs = costs.view()};
+}
+
+//! Of a step's jobs, from the first one's start on.
+std::vector<stretto::critical_job> path_of(const traced_step& step,
+                                           const stretto::replay_input& scheduled) {
+  using work = std::tuple<stretto::job_kind, int, int, int>;
+  const auto key = [](const stretto::job& of) {
+    return work{of.kind, of.stage, of.microbatch, of.slice};
+  };
+  std::map<work, stretto::job_time> times;
+  for (const stretto::picture_bar& bar : step.bars)
+    times[key(bar.what)] = {bar.when.start - step.all.start, bar.when.end - step.all.start};
+  return critical_path(scheduled, measured_timeline(scheduled.rows, [&](const stretto::job& of) {
+                         const auto found = times.find(key(of));
+                         return found == times.end() ? nullptr : &found->second;
+                       }));
+}
+
 }  // namespace
 
 step_timeline replay(const pipeline& from, const stretto::job_table& costs) {
-  const stretto::replay_input input{.rows = from.plan().jobs(),
-                                    .where = from.where(),
-                                    .microbatches = from.sizes().microbatches,
-                                    .slices = from.sizes().slices,
-                                    .costs = costs.view()};
+  const stretto::replay_input input = input_of(from, costs);
   std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(from.where().ranks));
   std::vector<stretto::job_time> times(ranks.size() * static_cast<std::size_t>(input.rows.stride));
   const stretto::report all = stretto::measure(input, ranks, times);
@@ -90,7 +111,7 @@ std::optional<sum_times> measured_sums(const pipeline& from, trace_records trace
     std::map<int, int> seen;  // by group
     std::int64_t last = 0;    // when the last job ended
   };
-  std::map<std::pair<std::int64_t, int>, worker_times> workers;  // by step and rank
+  std::map<std::pair<std::int64_t, int>, worker_times> workers;         // by step and rank
   std::map<std::pair<std::int64_t, of_group>, std::int64_t> all_there;  // by step
   for (const trace_record& each : trace) {
     const auto& plan = from.plans()[static_cast<std::size_t>(each.rank)];
@@ -144,6 +165,17 @@ std::optional<step_timeline> measured(const pipeline& from, trace_records trace,
     made.drawn_bubble = most;
   }
   if (!one_clock) return made;
+  // What messages take is not known beforehand.
+  const stretto::job_table no_hops(from.where().ranks, from.where().chunks);
+  const stretto::replay_input scheduled = input_of(from, no_hops);
+  std::vector<stretto::critical_job> path;
+  for (const auto& [number, step] : steps) {
+    path = path_of(step, scheduled);
+    const stretto::path_shares shares = shares_of(path);
+    made.critical.jobs += shares.jobs;
+    made.critical.messages += shares.messages;
+    made.critical.lost += shares.lost;
+  }
   const traced_step& last = steps.rbegin()->second;
   made.picture.ranks = from.where().ranks;
   made.picture.end = last.all.end - last.all.start;
@@ -152,6 +184,7 @@ std::optional<step_timeline> measured(const pipeline& from, trace_records trace,
     bar.when.end -= last.all.start;
     made.picture.bars.push_back(bar);
   }
+  made.picture = with_critical_path(std::move(made.picture), scheduled, path);
   return made;
 }
 

@@ -8,6 +8,7 @@
 
 #include "pipeline/pipeline.hpp"
 #include "stretto/executor/trace.hpp"
+#include "stretto/plan/measured_path.hpp"
 #include "stretto/plan/picture.hpp"
 #include "stretto/plan/report.hpp"
 
@@ -19,6 +20,8 @@ struct step_timeline {
   std::vector<double> idle;  //!< of each rank, as a fraction of the step
   double bubble = 0;         //!< the largest
   double drawn_bubble = 0;   //!< of the step in the picture
+  //! Of the critical paths of all steps together, the last of which is outlined in the picture.
+  stretto::path_shares critical{};
 };
 
 //! Replays the training plan under a job table.
@@ -27,11 +30,11 @@ step_timeline replay(const pipeline& from, const stretto::job_table& costs);
 using trace_records = std::span<const stretto::executor::trace_record>;
 
 //! Reads the last traced step, from the first job's start to the last one's end, in nanoseconds;
-//! `bubble` and `idle` are means over all traced steps.
+//! `bubble` and `idle` are means over all traced steps, `critical` their sum.
 //! @param trace      of all ranks, in the order of an engine's
 //! @param one_clock  false: times of different ranks have nothing to do with one another. Then each
 //!                   rank's step is from its first instruction's start to its last one's end, and
-//!                   there is no picture.
+//!                   there is no picture, nor a critical path.
 //! @return nothing when no step was traced
 std::optional<step_timeline> measured(const pipeline& from, trace_records trace,
                                       bool one_clock = true);
