@@ -24,7 +24,8 @@ namespace {
 using nlohmann::ordered_json;
 
 //! Chrome/Perfetto trace events of a simulated step: a process per rank with its jobs, an arrow per
-//! message, a counter for the memory; each that there is beside the jobs on a track of its own. One
+//! message, a counter for the memory; each that there is beside the jobs on a track of its own, and the
+//! critical path, where it is asked for, as one more process. One
 //! unit of time is one microsecond. Written event by event: held at once they take fifteen times
 //! the text.
 class trace_writer {
@@ -75,6 +76,7 @@ class trace_writer {
     for (int rank = 0; rank < with_messages.ranks; ++rank)
       for (const job& work : with_messages.row(rank))
         if (is_send(work.kind)) connect(work);
+    if (!picture.path.empty()) add_path(picture);
     to_ << "]}\n";
   }
 
@@ -112,6 +114,27 @@ class trace_writer {
     const bool ahead = bar.what.kind == job_kind::forward;
     if (ahead || is_input_gradient(bar.what.kind))
       places_[key(ahead, bar.what.stage, bar.what)] = {bar.rank, track, bar.when};
+  }
+
+  //! Behind the ranks, on one track.
+  void add_path(const timeline_picture& picture) {
+    put({{"ph", "M"},
+         {"name", "process_name"},
+         {"pid", picture.ranks},
+         {"args", {{"name", "critical path"}}}});
+    put({{"ph", "M"},
+         {"name", "process_sort_index"},
+         {"pid", picture.ranks},
+         {"args", {{"sort_index", picture.ranks}}}});
+    for (const picture_bar& bar : picture.path)
+      put({{"ph", "X"},
+           {"name", to_text(bar.what).view()},
+           {"cat", "critical path"},
+           {"pid", picture.ranks},
+           {"tid", 0},
+           {"ts", from_.time.json(bar.when.start)},
+           {"dur", from_.time.json(bar.when.end - bar.when.start)},
+           {"args", {{"rank", bar.rank}}}});
   }
 
   //! An arrow from the job that made a message to the job that takes it; none where one of them
@@ -245,6 +268,8 @@ void add_trace(CLI::App& app) {
       app.add_subcommand("trace", "Write a simulated step as a Chrome/Perfetto trace (JSON)");
   const auto mine = std::make_shared<draw_command>();
   mine->options.add(*command, true, true);
+  command->add_flag("--critical-path", mine->critical,
+                    "With the chain of jobs that the step is as long as on a track of its own");
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
   command->callback([mine] { mine->trace(); });
 }

@@ -52,11 +52,11 @@ void add_simulate(CLI::App& app) {
       "gathered beside the jobs, one stage's after another's, each when the job in front of it is\n"
       "done, whose weights made room; a job waits for its stage's. What of the makespan is by\n"
       "gathers would not be, were all weights there at once; peak has them while they are.\n"
-      "With --critical-path: what of it each rank computes, what it is made of, and where it "
-      "goes;\n"
-      "message: the time of that (or of those, on serial links) which the first of a line waits "
-      "for.\n"
-      "What on it takes longer makes the step longer by as much. Of several one is told.\n" +
+      "With --critical-path: what of it each rank computes (critical), what it is made of, and a "
+      "line\n"
+      "for all that follow one another on a rank; message: what the message takes that the first of\n"
+      "them waits for, on serial links maybe several, one behind the other. What on the path takes\n"
+      "longer makes the step longer by as much. Of several such paths one is told.\n" +
       exits);
   command->callback([mine] {
     step made = make_step(mine->options, true);

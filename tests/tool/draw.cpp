@@ -220,6 +220,24 @@ TEST_CASE("a measured step is drawn below the predicted one, rank by rank, strea
   }
 }
 
+TEST_CASE("a trace has the critical path on a track of its own, behind the ranks") {
+  const std::string step = " 1f1b --ranks 3 --microbatches 4 --cost 2,2,2,1";
+  const json plain = run_json("trace" + step);
+  for (const json& one : plain["traceEvents"]) CHECK(one["pid"] < 3);
+  const json trace = run_json("trace --critical-path" + step);
+  const json told = run_json("simulate --critical-path --format json" + step);
+  std::vector<std::string> names;
+  for (const json& one : trace["traceEvents"]) {
+    if (one["pid"] != 3) continue;
+    if (one["ph"] == "X") names.push_back(one["name"]);
+    else if (one["name"] == "process_name") CHECK(one["args"]["name"] == "critical path");
+  }
+  std::vector<std::string> jobs;
+  for (const json& one : told["critical_path"]["jobs"]) jobs.push_back(one["job"]);
+  CHECK(names == jobs);
+  CHECK(names.size() > 10);
+}
+
 TEST_CASE("of a measured step the critical path is the measured one's, and what it is made of is told") {
   const temporary file("trace.json");
   file.write(measured_step().dump());
