@@ -78,6 +78,33 @@ TEST_CASE("messages that follow one another on a link are all on the path") {
 TEST_CASE("a pair is one, told by its first half") {
   CHECK(path_of(stretto::schedule::paired_1f1b{}, {.ranks = 2, .microbatches = 3},
                 {2, 1, {.communication = 1}}) == "0F0 1F0@1 1F1 1F2 0B1@1 0B2");
+  // As measured, its halves may run one after the other.
+  const job jobs[] = {{0, 0, 0, job_kind::forward},
+                      {0, 1, 0, job_kind::forward, true},
+                      {0, 0, 0, job_kind::backward}};
+  const std::int32_t count = 3;
+  const job_table costs(1, 1);
+  const replay_input input{
+      .rows = {jobs, &count, 1, 3}, .where = {}, .microbatches = 2, .costs = costs.view()};
+  const std::vector<stretto::job_time> measured{{0, 2}, {3, 5}, {5, 9}};
+  const std::vector<critical_job> path = critical_path(input, measured);
+  CHECK(told(input, path) == "0F0 0F1@1");
+  CHECK(path.back().when == stretto::job_time{3, 9});
+}
+
+TEST_CASE("of a job that is there twice, which no rule lets be, no path goes round") {
+  // 0B0 has its gradient of the first 1B0; the second comes behind what follows it.
+  const job jobs[] = {{0, 0, 0, job_kind::forward}, {0, 0, 0, job_kind::backward},
+                      {0, 1, 0, job_kind::forward}, {},
+                      {1, 0, 0, job_kind::forward}, {1, 0, 0, job_kind::backward},
+                      {1, 1, 0, job_kind::forward}, {1, 0, 0, job_kind::backward}};
+  const std::int32_t counts[] = {3, 4};
+  const job_table costs(2, 1);
+  const replay_input input{.rows = {jobs, counts, 2, 4},
+                           .where = {.ranks = 2},
+                           .microbatches = 2,
+                           .costs = costs.view()};
+  CHECK(critical_path(input, timed(input)).empty());
 }
 
 TEST_CASE("who is held up by the others of a group has their jobs on its path") {
