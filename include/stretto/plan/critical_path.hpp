@@ -271,9 +271,10 @@ class critical_tracer {
 
 //! The chain of jobs and messages that a step is as long as: back from what ends last, each time to
 //! what came last of all that it waited for. In a step that was simulated the chain has no gap: it
-//! waits for messages alone, and what on it takes longer makes the step longer by as much. In one
-//! that was measured what else is waited is neither job nor message. Where there are several such
-//! chains, one that changes ranks where it must.
+//! waits for messages alone, and what on it takes longer makes the step longer by as much (unless
+//! sums of gradients then follow one another in another order). In one that was measured what else is
+//! waited is neither job nor message. Where there are several such chains, one that changes ranks
+//! where it must.
 //! @param input     that keeps its rules, as `measure` replayed it; of a measured step its costs
 //! say what messages take
 //! @param timeline  as `measure` wrote it, sums of gradients included; or as it was measured
