@@ -45,3 +45,31 @@ TEST_CASE("how long a rank is idle is its own, whatever the clocks of others say
   // As if by one clock, a step would have taken that day.
   for (const double idle : mixed->idle) CHECK(idle > 0.99);
 }
+
+TEST_CASE("a job on the critical path has all of its ops, whatever stands between them") {
+  pipeline made(tiny(4, false), text(),
+                {.schedule = "paired_1f1b",
+                 .ranks = 2,
+                 .microbatches = 4,
+                 .ops = "input_gradient_first",
+                 .trace_steps = 1},
+                learning());
+  made.step();
+  const auto one = measured(made, made.trace());
+  REQUIRE(one);
+  bool several = false;
+  for (const stretto::picture_bar& on : one->picture.path) {
+    int bars = 0;
+    for (const stretto::picture_bar& each : one->picture.bars) {
+      stretto::job work = on.what;
+      work.paired = each.what.paired;  // ops say nothing of it
+      if (!(each.what == work)) continue;
+      ++bars;
+      CHECK(each.when.start >= on.when.start);
+      CHECK(each.when.end <= on.when.end);
+    }
+    CHECK(bars > 0);
+    several = several || bars > 1;
+  }
+  CHECK(several);
+}

@@ -79,8 +79,12 @@ std::vector<stretto::critical_job> path_of(const traced_step& step,
     return work{of.kind, of.stage, of.microbatch, of.slice};
   };
   std::map<work, stretto::job_time> times;
-  for (const stretto::picture_bar& bar : step.bars)
-    times[key(bar.what)] = {bar.when.start - step.all.start, bar.when.end - step.all.start};
+  for (const stretto::picture_bar& bar : step.bars) {
+    const stretto::job_time now{bar.when.start - step.all.start, bar.when.end - step.all.start};
+    // Ops of a pair's jobs stand between one another, so that a job has several bars.
+    stretto::job_time& all = times.try_emplace(key(bar.what), now).first->second;
+    all = {std::min(all.start, now.start), std::max(all.end, now.end)};
+  }
   return critical_path(scheduled, measured_timeline(scheduled.rows, [&](const stretto::job& of) {
                          const auto found = times.find(key(of));
                          return found == times.end() ? nullptr : &found->second;
