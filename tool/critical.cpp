@@ -21,7 +21,7 @@ struct share {
 constexpr std::size_t pairs = job_kind_count, messages = pairs + 1, sorts = messages + 1;
 using shares = std::array<share, sorts>;
 
-shares shares_of(const job_rows& rows, const std::vector<critical_job>& path) {
+shares by_sort(const job_rows& rows, const std::vector<critical_job>& path) {
   shares all;
   for (const critical_job& one : path) {
     const job& work = rows.at(one.rank, one.step);
@@ -61,7 +61,7 @@ std::string critical_text(const step& from, const std::vector<critical_job>& pat
   const finer_unit& time = from.time;
   const job_rows rows = from.input().rows;
   std::string text = "critical path:";
-  const shares all = shares_of(rows, path);
+  const shares all = by_sort(rows, path);
   for (std::size_t sort = 0; sort < sorts; ++sort)
     if (all[sort].count > 0)
       text.append(text.back() == ':' ? " " : ", ")
@@ -89,7 +89,7 @@ nlohmann::ordered_json critical_json(const step& from, const std::vector<critica
   nlohmann::ordered_json made{{"time", nlohmann::ordered_json::object()},
                               {"count", nlohmann::ordered_json::object()},
                               {"jobs", nlohmann::ordered_json::array()}};
-  const shares all = shares_of(rows, path);
+  const shares all = by_sort(rows, path);
   for (std::size_t sort = 0; sort < sorts; ++sort) {
     if (all[sort].count == 0) continue;
     const std::string name(name_of(sort, letters));

@@ -35,7 +35,9 @@ class critical_tracer {
         stages_(input.where.stages()),
         hop_(input.costs.hops()),
         made_(index(makers * stages_ * input.microbatches * input.slices), -1),
-        link_(input.costs.serial_links ? made_.size() / 2 : 0) {
+        link_(input.costs.serial_links ? made_.size() / 2 : 0),
+        joined_(input.groups.size()),
+        is_joined_(input.groups.size()) {
     for (int rank = 0; rank < rows_.ranks; ++rank)
       for (int step = 0; step < rows_.counts[rank]; ++step) note(rank, step);
     if (in_.costs.serial_links)
@@ -187,24 +189,31 @@ class critical_tracer {
     return -1;
   }
   //! What of the rank's own list is in front of `at`: its jobs, and copies away, which all behind
-  //! them wait for; and that of all who come to a group with it.
+  //! them wait for; where it has come to a group with others what was in front of any of them.
   cause on_rank(std::int64_t at) const {
-    const int rank = rank_of(at);
     cause last;
-    for (std::int64_t other = at - 1; other >= place(rank, 0); --other) {
+    for (std::int64_t other = at - 1; other >= place(rank_of(at), 0); --other) {
       const job& work = work_at(other);
       if (work.kind == job_kind::offload || is_compute(work.kind)) last.add(ended(other));
       if (is_compute(work.kind)) break;
       if (work.kind != job_kind::all_reduce || !in_.messages) continue;
-      for (const std::int32_t member : in_.groups[index(work.microbatch)].members) {
-        const std::int64_t theirs =
-            latest(place(member, rows_.counts[member]), [&](const job& one) {
-              return one.kind == work.kind && one.microbatch == work.microbatch;
-            });
-        if (member != rank && theirs >= 0) last.add(on_rank(theirs));
-      }
+      last.add(joined(index(work.microbatch)));
+      break;
     }
     return last;
+  }
+  //! Of a group: found once, or all that come to several would be asked again for each.
+  cause joined(std::size_t group) const {
+    if (is_joined_[group]) return joined_[group];
+    is_joined_[group] = true;  // nothing while it is looked for, by a list that has it twice
+    cause last;
+    for (const std::int32_t member : in_.groups[group].members) {
+      const std::int64_t at = latest(place(member, rows_.counts[member]), [&](const job& one) {
+        return one.kind == job_kind::all_reduce && index(one.microbatch) == group;
+      });
+      if (at >= 0) last.add(on_rank(at));
+    }
+    return joined_[group] = last;
   }
   //! What brought the input, or the gradient, of `work`.
   cause input_of(const job& work, int rank) const {
@@ -261,10 +270,12 @@ class critical_tracer {
   std::span<const job_time> timeline_;
   int stages_;
   hop_times hop_;
-  std::vector<std::int64_t> made_;  // places, by cell
-  std::vector<link_message> link_;  // by the cell of what is sent
-  std::vector<std::int64_t> sums_;  // places of those that take time
-  bool gathers_ = false;            // there are some
+  std::vector<std::int64_t> made_;     // places, by cell
+  std::vector<link_message> link_;     // by the cell of what is sent
+  std::vector<std::int64_t> sums_;     // places of those that take time
+  bool gathers_ = false;               // there are some
+  mutable std::vector<cause> joined_;  // of each group, where it is known
+  mutable std::vector<bool> is_joined_;
 };
 
 }  // namespace detail
@@ -272,9 +283,9 @@ class critical_tracer {
 //! The chain of jobs and messages that a step is as long as: back from what ends last, each time to
 //! what came last of all that it waited for. In a step that was simulated the chain has no gap: it
 //! waits for messages alone, and what on it takes longer makes the step longer by as much (unless
-//! sums of gradients then follow one another in another order). In one that was measured what else is
-//! waited is neither job nor message. Where there are several such chains, one that changes ranks
-//! where it must.
+//! sums of gradients then follow one another in another order). In one that was measured what else
+//! is waited is neither job nor message. Where there are several such chains, one that changes
+//! ranks where it must.
 //! @param input     that keeps its rules, as `measure` replayed it; of a measured step its costs
 //! say what messages take
 //! @param timeline  as `measure` wrote it, sums of gradients included; or as it was measured
