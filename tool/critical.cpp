@@ -47,6 +47,31 @@ std::string text_of(const job_rows& rows, const critical_job& one) {
   return text;
 }
 
+//! Where a line of the table ends that begins at `at`: behind what follows on one rank or, where
+//! that is one job, behind all stages through which its micro-batch then goes at once.
+std::size_t end_of_line(const job_rows& rows, const std::vector<critical_job>& path,
+                        std::size_t at) {
+  const auto stays = [&](std::size_t next) {
+    return next < path.size() && path[next].rank == path[next - 1].rank && path[next].messages == 0;
+  };
+  std::size_t next = at + 1;
+  if (stays(next)) {
+    while (stays(next)) ++next;
+    return next;
+  }
+  const job begun = rows.at(path[at].rank, path[at].step);
+  if (begun.paired) return next;
+  int ahead = 0;  // stages from one to the next: 1 or -1
+  for (; next < path.size() && !stays(next + 1); ++next) {
+    job expected = begun;
+    const job& work = rows.at(path[next].rank, path[next].step);
+    if (ahead == 0) ahead = work.stage > begun.stage ? 1 : -1;
+    expected.stage += ahead * static_cast<int>(next - at);
+    if (work != expected) break;
+  }
+  return next;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> critical_by_rank(const step& from,
@@ -68,17 +93,21 @@ std::string critical_text(const step& from, const std::vector<critical_job>& pat
           .append(name_of(sort, words))
           .append(" " + time.text(all[sort].time) + " (" + std::to_string(all[sort].count) + ")");
   std::vector<std::vector<std::string>> table{
-      {"rank", "from", "to", "jobs", "first", "last", "message"}};
+      {"rank", "from", "to", "jobs", "first", "last", "messages"}};
   for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = end_of_line(rows, path, at);
     const critical_job& first = path[at];
-    int jobs = 1;
-    for (++at; at < path.size() && path[at].rank == first.rank && path[at].messages == 0; ++at)
-      ++jobs;
-    const critical_job& last = path[at - 1];
-    table.push_back({std::to_string(first.rank), time.text(first.when.start),
-                     time.text(last.when.end), std::to_string(jobs), text_of(rows, first),
-                     text_of(rows, last),
-                     first.messages > 0 ? time.text(first.waited) : std::string()});
+    const critical_job& last = path[end - 1];
+    std::string rank = std::to_string(first.rank);
+    if (last.rank != first.rank) rank += " to " + std::to_string(last.rank);
+    int arrived = 0;
+    std::int64_t waited = 0;
+    for (std::size_t one = at; one < end; ++one)
+      arrived += path[one].messages, waited += path[one].waited;
+    table.push_back({std::move(rank), time.text(first.when.start), time.text(last.when.end),
+                     std::to_string(end - at), text_of(rows, first), text_of(rows, last),
+                     arrived > 0 ? time.text(waited) : std::string()});
+    at = end;
   }
   return text + "\n\n" + print_table(table);
 }
