@@ -20,6 +20,7 @@ void add_check(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_costs(CLI::App& app);
 void add_list(CLI::App& app);
+void add_measured(CLI::App& app);
 void add_memory(CLI::App& app);
 void add_overlap(CLI::App& app);
 void add_plan(CLI::App& app);

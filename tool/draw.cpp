@@ -8,14 +8,13 @@
 #include "errors.hpp"
 #include "files.hpp"
 #include "make_step.hpp"
-#include "measured_trace.hpp"
 #include "simulated.hpp"
 #include "step_messages.hpp"
 #include "step_replicas.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/svg.hpp"
-#include "trace_orders.hpp"
 #include "trace_path.hpp"
+#include "traced_step.hpp"
 
 namespace stretto::tool {
 
@@ -24,10 +23,9 @@ namespace {
 using nlohmann::ordered_json;
 
 //! Chrome/Perfetto trace events of a simulated step: a process per rank with its jobs, an arrow per
-//! message, a counter for the memory; each that there is beside the jobs on a track of its own, and the
-//! critical path, where it is asked for, as one more process. One
-//! unit of time is one microsecond. Written event by event: held at once they take fifteen times
-//! the text.
+//! message, a counter for the memory; each that there is beside the jobs on a track of its own, and
+//! the critical path, where it is asked for, as one more process. One unit of time is one
+//! microsecond. Written event by event: held at once they take fifteen times the text.
 class trace_writer {
  public:
   trace_writer(const step& from, const timeline_picture& picture, const job_rows& with_messages,
@@ -176,7 +174,6 @@ struct draw_command {
   step_options options;
   std::string out = "-";
   std::string measured;
-  bool own_costs = false;  //!< the options give the costs
   bool show_memory = false;
   bool critical = false;
 
@@ -192,41 +189,32 @@ struct draw_command {
     return with_critical_path(std::move(drawn), made.input(),
                               critical_path(made.input(), all.timeline));
   }
-  void plot() const {
-    if (!measured.empty()) return plot_measured();
+  void plot(const CLI::App& command) {
+    if (!measured.empty()) return plot_measured(command);
     const step made = make_step(options, true);
     refuse_nothing_gathered(options, made);
     write_svg("-o", out, to_svg(picture(made, show_memory)));
   }
-  //! What was measured below what is predicted: by the options' costs, or by what each kind of job
-  //! took in the trace.
-  void plot_measured() const {
-    step made = make_step(options);
-    const placement& where = made.made.where;
-    const measured_trace trace("--trace", measured, where.ranks, where.stages());
-    if (!own_costs) {
-      made.made.costs = trace.medians(where);
-      for (job_cost& one : made.made.costs.entries) one.time /= 1000;
-    }
-    const std::string broken = broken_order(trace, made.input().rows);
-    timeline_picture drawn = beside_measured(picture(made, false), trace, where);
-    drawn.subtitle = std::string("predicted, by ") +
-                     (own_costs ? "the costs given" : "what each kind of job took in the trace") +
-                     ": " + drawn.subtitle + "; measured, step " + std::to_string(trace.last()) +
-                     ": makespan " + std::to_string(trace.makespan() / 1000) + "; " +
-                     (broken.empty() ? "every order was kept" : "broken: " + broken);
-    if (critical) outline_measured(drawn, made.input(), measured_path(trace, made.input()));
+  //! What was measured below what is predicted.
+  void plot_measured(const CLI::App& command) {
+    const traced_step both = read_traced(command, options, measured);
+    const step& made = both.predicted;
+    timeline_picture drawn = beside_measured(picture(made, false), both.trace, made.made.where);
+    drawn.subtitle = "predicted, by " + both.by + ": " + drawn.subtitle + "; measured, step " +
+                     std::to_string(both.trace.last()) + ": makespan " +
+                     std::to_string(makespan_of(both.trace.last_step()) / 1000) + "; " +
+                     (both.broken.empty() ? "every order was kept" : "broken: " + both.broken);
+    if (critical && both.broken.empty())
+      outline_measured(drawn, made.input(), measured_path(both.trace.last_step(), made.input()));
     write_svg("-o", out, to_svg(drawn));
-    if (!broken.empty()) throw broken_schedule(measured + ": " + broken);
+    if (!both.broken.empty()) throw broken_schedule(measured + ": " + both.broken);
   }
   void trace() const {
     const step made = make_step(options, true);
     refuse_nothing_gathered(options, made);
     const timeline_picture drawn = picture(made, true);
     const job_lists lowered = with_messages(made);
-    write_file("-o", out, [&](std::ostream& to) {
-      trace_writer(made, drawn, lowered.rows(), to);
-    });
+    write_file("-o", out, [&](std::ostream& to) { trace_writer(made, drawn, lowered.rows(), to); });
   }
 };
 
@@ -238,29 +226,17 @@ void add_plot(CLI::App& app) {
   mine->options.add(*command, true, true);
   auto* memory = command->add_flag("--show-memory", mine->show_memory,
                                    "With each rank's memory below its lane");
-  command->add_flag("--critical-path", mine->critical,
-                    "With the chain of jobs and messages that the step, or with --trace the measured "
-                    "one, is as long as");
+  command->add_flag(
+      "--critical-path", mine->critical,
+      "With the chain of jobs and messages that the step, or with --trace the measured "
+      "one, is as long as");
   command->add_option("-o,--output", mine->out, "File to write (default standard output)");
-  command
-      ->add_option("--trace", mine->measured,
-                      "File that the executor has written (the trainer's trace.json): its last step "
-                      "below the predicted one, whose costs then are microseconds, or by default "
-                      "what jobs took there; its order held against the schedule's")
-      ->excludes(memory)
-      ->excludes(command->get_option("--reduce-grad"))
-      ->excludes(command->get_option("--unshard"))
-      ->excludes(command->get_option("--gathered"));
-  command->callback([mine, command] {
-    for (const char* option : {"--cost", "--costs", "--layers"})
-      mine->own_costs = mine->own_costs || command->count(option) > 0;
-    for (const char* option : {"--nodes", "--serial-links"})
-      if (command->count(option) > 0 && !mine->measured.empty() && !mine->own_costs)
-        throw bad_input(std::string(option) +
-                        ": --trace tells what jobs take, and of no hops; they go with --cost");
-    mine->options.costs.replicas = mine->measured.empty();  // which traces tell of in another way
-    mine->plot();
-  });
+  add_traced(
+      *command, mine->measured,
+      "its last step below the predicted one, whose costs then are microseconds, or by default "
+      "what jobs took there; its order held against the schedule's")
+      ->excludes(memory);
+  command->callback([mine, command] { mine->plot(*command); });
 }
 
 void add_trace(CLI::App& app) {

@@ -140,6 +140,7 @@ int main(int argc, char** argv) {
     add_overlap(app);
     add_calibrate(app);
     add_predict(app);
+    add_measured(app);
     add_plot(app);
     add_trace(app);
     refuse_empty_values(app);

@@ -62,10 +62,10 @@ measured_trace::measured_trace(const std::string& option, const std::string& pat
   for (const json& event : all["traceEvents"]) {
     const std::string place = "traceEvents[" + std::to_string(number++) + "]";
     const auto field = [&](const json& of, const char* name) -> const json& {
-      const auto found = of.find(name);
-      if (!of.is_object() || found == of.end())
+      const auto at = of.find(name);
+      if (!of.is_object() || at == of.end())
         from.fail(place + ": there is no field \"" + name + "\"");
-      return *found;
+      return *at;
     };
     const auto word = [&](const json& of, const char* name) {
       const json& value = field(of, name);
@@ -178,11 +178,11 @@ job_table measured_trace::medians(const placement& where) const {
   return made;
 }
 
-std::int64_t measured_trace::makespan() const {
+job_time jobs_of(const std::vector<traced>& step) {
   job_time all{std::numeric_limits<std::int64_t>::max(), 0};
-  for (const traced& one : last_step())
+  for (const traced& one : step)
     if (is_job(one)) all = {std::min(all.start, one.when.start), std::max(all.end, one.when.end)};
-  return all.end - std::min(all.start, all.end);
+  return {std::min(all.start, all.end), all.end};
 }
 
 timeline_picture beside_measured(const timeline_picture& predicted, const measured_trace& trace,
@@ -193,9 +193,7 @@ timeline_picture beside_measured(const timeline_picture& predicted, const measur
   made.copies.clear();  // what was measured has streams of its own
   made.memory.clear();
   std::vector<traced> all = trace.last_step();
-  std::int64_t origin = std::numeric_limits<std::int64_t>::max();
-  for (const traced& one : all)
-    if (is_job(one)) origin = std::min(origin, one.when.start);
+  const std::int64_t origin = jobs_of(all).start;
   for (traced& one : all)  // what waited since before the first job is drawn from there
     one.when = {std::max<std::int64_t>(0, one.when.start - origin) / 1000,
                 (one.when.end - origin + 999) / 1000};

@@ -60,8 +60,6 @@ class measured_trace {
   std::int64_t workers() const { return workers_; }  //!< of each
   //! @throws bad_input that names the file
   [[noreturn]] void fail(const std::string& words) const;
-  //! From the first job's start to the last one's end of the last step, in nanoseconds.
-  std::int64_t makespan() const;
   const std::string& stream_name(int rank, int stream) const;
 
   //! What each kind of job takes on each rank's chunk: the medians of all steps, in nanoseconds; 0
@@ -75,6 +73,13 @@ class measured_trace {
   std::int64_t workers_ = 1;
   std::vector<std::vector<std::string>> streams_;  // by rank
 };
+
+//! From the first job's start to the last one's end of a step, in nanoseconds; both 0 if it has none.
+job_time jobs_of(const std::vector<traced>& step);
+//! How long that is.
+inline std::int64_t makespan_of(const std::vector<traced>& step) {
+  return jobs_of(step).end - jobs_of(step).start;
+}
 
 //! Draws the measured step below the predicted one, rank by rank: jobs, then a narrow lane for each
 //! stream beside them, on one axis in microseconds.

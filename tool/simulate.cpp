@@ -54,9 +54,12 @@ void add_simulate(CLI::App& app) {
       "gathers would not be, were all weights there at once; peak has them while they are.\n"
       "With --critical-path: what of it each rank computes (critical), what it is made of, and a "
       "line\n"
-      "for all that follow one another on a rank; message: what the message takes that the first of\n"
-      "them waits for, on serial links maybe several, one behind the other. What on the path takes\n"
-      "longer makes the step longer by as much. Of several such paths one is told.\n" +
+      "for all that follow one another on a rank, or for a micro-batch's way through several; "
+      "messages:\n"
+      "how long they wait for those between them and for that before them, on serial links maybe\n"
+      "several, one behind the other. What on the path takes longer makes the step longer by as "
+      "much.\n"
+      "Of several such paths one is told.\n" +
       exits);
   command->callback([mine] {
     step made = make_step(mine->options, true);
@@ -78,7 +81,7 @@ void add_simulate(CLI::App& app) {
     std::vector<std::int64_t> critical;
     if (mine->critical) {
       path = critical_path(made.input(), all.timeline);
-      critical = critical_by_rank(made, path);
+      critical = critical_by_rank(rows.ranks, path);
     }
     if (mine->format == "json") {
       nlohmann::ordered_json text{{"schedule", made.schedule},
@@ -107,7 +110,7 @@ void add_simulate(CLI::App& app) {
         text["gathers"].push_back(gathers_of(rank));
       for (const std::int64_t wait : waits) text["receives_wait"].push_back(time.json(wait));
       for (const std::int64_t of : critical) text["critical"].push_back(time.json(of));
-      if (mine->critical) text["critical_path"] = critical_json(made, path);
+      if (mine->critical) text["critical_path"] = critical_json(rows, time, path);
       std::cout << text.dump(1) << '\n';
       return;
     }
@@ -153,7 +156,7 @@ void add_simulate(CLI::App& app) {
                 << ": longer than the step, which lets a link carry any number at once (see "
                    "--serial-links)\n";
     std::cout << '\n' << print_table(table);
-    if (mine->critical) std::cout << '\n' << critical_text(made, path);
+    if (mine->critical) std::cout << '\n' << critical_text(rows, time, path);
   });
 }
 

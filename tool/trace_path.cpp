@@ -11,16 +11,13 @@
 
 namespace stretto::tool {
 
-std::vector<critical_job> measured_path(const measured_trace& trace,
+std::vector<critical_job> measured_path(const std::vector<traced>& measured,
                                         const replay_input& scheduled) {
+  const std::int64_t origin = jobs_of(measured).start;
   std::map<work_key, job_time> times;
-  std::int64_t origin = std::numeric_limits<std::int64_t>::max();
-  for (const traced& one : trace.last_step()) {
-    if (!is_job(one) && !is_copy(one.what.kind)) continue;
-    times[key_of(one.what)] = one.when;
-    if (is_job(one)) origin = std::min(origin, one.when.start);
-  }
-  for (auto& [work, when] : times) when = {when.start - origin, when.end - origin};
+  for (const traced& one : measured)
+    if (is_job(one) || is_copy(one.what.kind))
+      times[key_of(one.what)] = {one.when.start - origin, one.when.end - origin};
   return critical_path(scheduled, measured_timeline(scheduled.rows, [&](const job& work) {
                          const auto found = times.find(key_of(work));
                          return found == times.end() ? nullptr : &found->second;

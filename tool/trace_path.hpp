@@ -8,10 +8,12 @@
 
 namespace stretto::tool {
 
-//! The critical path of a trace's last step, in nanoseconds from its first job's start on.
-//! @param scheduled  whose orders the trace has (broken_order); its hops say what came last where
-//!                   they are known
-std::vector<critical_job> measured_path(const measured_trace& trace, const replay_input& scheduled);
+//! The critical path of a measured step, in nanoseconds from its first job's start on.
+//! @param measured   measured_trace::step
+//! @param scheduled  whose orders it has (broken_order); its hops say what came last where they are
+//!                   known
+std::vector<critical_job> measured_path(const std::vector<traced>& measured,
+                                        const replay_input& scheduled);
 
 //! A picture of beside_measured() with that outlined, and what it is made of behind the subtitle.
 void outline_measured(timeline_picture& picture, const replay_input& scheduled,

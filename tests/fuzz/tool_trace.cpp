@@ -1,5 +1,6 @@
-// A trace beside which a step is drawn, of any bytes: as `stretto plot --trace` reads and draws it, and
-// `stretto costs --trace` takes its stages' times.
+// A trace beside which a step is drawn, of any bytes: as `stretto plot --trace` reads and draws it,
+// `stretto measured` looks for what its steps were as long as, and `stretto costs --trace` takes
+// its stages' times.
 #include "fuzz/support/tool_file.hpp"
 #include "stretto/plan/csv.hpp"
 #include "stretto/plan/report.hpp"
@@ -7,23 +8,36 @@
 #include "tool/measured_stages.hpp"
 #include "tool/measured_trace.hpp"
 #include "tool/trace_orders.hpp"
+#include "tool/trace_path.hpp"
 
 namespace {
 
 void draw_beside(const stretto::imported_schedule& order) {
   const stretto::placement where = order.where();
-  const stretto::tool::measured_trace trace("--trace", "trace.json", where.ranks,
-                                           where.stages());
+  const stretto::tool::measured_trace trace("--trace", "trace.json", where.ranks, where.stages());
   stretto::job_table costs = trace.medians(where);
   for (stretto::job_cost& one : costs.entries) one.time /= 1000;
   const stretto::replay_input input = order.input(costs.view());
-  (void)stretto::tool::broken_order(trace, input.rows);
+  const bool kept = stretto::tool::broken_order(trace, input.rows).empty();
   std::vector<stretto::rank_report> ranks(static_cast<std::size_t>(where.ranks));
   std::vector<stretto::job_time> times(ranks.size() * static_cast<std::size_t>(input.rows.stride));
   const stretto::report all = stretto::measure(input, ranks, times);
-  const stretto::timeline_picture drawn = stretto::tool::beside_measured(
+  stretto::timeline_picture drawn = stretto::tool::beside_measured(
       stretto::draw_simulated(input, all, times, false), trace, where);
-  fuzz::require(trace.makespan() >= 0, "a makespan");
+  for (const std::int64_t step : trace.steps()) {
+    const auto path = stretto::tool::measured_path(trace.step(step), input);
+    if (!kept) break;
+    stretto::tool::outline_measured(drawn, input, path);
+    fuzz::require(!path.empty(), "a path");
+    std::int64_t now = 0;
+    for (const stretto::critical_job& one : path) {
+      fuzz::require(one.waited >= 0 && one.when.start <= one.when.end,
+                    "jobs that take no less than no time");
+      fuzz::require(one.when.start == now + one.waited, "a path without a gap");
+      now = one.when.end;
+    }
+  }
+  fuzz::require(makespan_of(trace.last_step()) >= 0, "a makespan");
   fuzz::require(stretto::to_svg(drawn).ends_with("</svg>\n"), "a picture");
 }
 

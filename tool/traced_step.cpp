@@ -1,0 +1,43 @@
+#include "traced_step.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "errors.hpp"
+#include "make_step.hpp"
+#include "trace_orders.hpp"
+
+namespace stretto::tool {
+
+CLI::Option* add_traced(CLI::App& command, std::string& file, const std::string& says) {
+  return command
+      .add_option("--trace", file,
+                  "File that the executor has written (the trainer's trace.json): " + says)
+      ->excludes(command.get_option("--reduce-grad"))
+      ->excludes(command.get_option("--unshard"))
+      ->excludes(command.get_option("--gathered"));
+}
+
+traced_step read_traced(const CLI::App& command, step_options& options, const std::string& file) {
+  const auto given = [&](const char* option) { return command.count(option) > 0; };
+  const bool own_costs = given("--cost") || given("--costs") || given("--layers");
+  for (const char* option : {"--nodes", "--serial-links"})
+    if (given(option) && !own_costs)
+      throw bad_input(std::string(option) +
+                      ": --trace tells what jobs take, and of no hops; they go with --cost");
+  options.costs.replicas = false;  // which traces tell of in another way
+  step made = make_step(options);
+  const placement& where = made.made.where;
+  measured_trace trace("--trace", file, where.ranks, where.stages());
+  if (!own_costs) {
+    made.made.costs = trace.medians(where);
+    for (job_cost& one : made.made.costs.entries) one.time /= 1000;
+  }
+  std::string broken = broken_order(trace, made.input().rows);
+  return {std::move(made),
+          own_costs ? "the costs given" : "what each kind of job took in the trace",
+          std::move(trace), std::move(broken)};
+}
+
+}  // namespace stretto::tool
