@@ -28,7 +28,7 @@ shares by_sort(const job_rows& rows, std::span<const critical_job> path) {
   shares all;
   for (const critical_job& one : path) {
     const job& work = rows.at(one.rank, one.step);
-    share& its = all[work.paired ? pairs : static_cast<std::size_t>(work.kind)];
+    share& its = all[one.pair ? pairs : static_cast<std::size_t>(work.kind)];
     ++its.count;
     its.time += one.when.end - one.when.start;
     share& before = all[one.messages > 0 ? messages : lost];
@@ -48,7 +48,7 @@ std::string_view name_of(std::size_t sort, std::string_view (*of_kind)(job_kind)
 std::string text_of(const job_rows& rows, const critical_job& one) {
   const job& work = rows.at(one.rank, one.step);
   std::string text(to_text(work).view());
-  if (work.paired) text += ";" + std::string(to_text(rows.at(one.rank, one.step + 1)).view());
+  if (one.pair) text += ";" + std::string(to_text(rows.at(one.rank, one.step + 1)).view());
   return text;
 }
 
@@ -66,8 +66,8 @@ std::size_t end_of_line(const job_rows& rows, const std::vector<critical_job>& p
     while (stays(next)) ++next;
     return next;
   }
+  if (path[at].pair) return next;
   const job begun = rows.at(path[at].rank, path[at].step);
-  if (begun.paired) return next;
   int ahead = 0;  // stages from one to the next: 1 or -1
   for (; next < path.size() && path[next].messages > 0 && !stays(next + 1); ++next) {
     job expected = begun;

@@ -79,7 +79,7 @@ TEST_CASE("messages that follow one another on a link are all on the path") {
 TEST_CASE("a pair is one, told by its first half") {
   CHECK(path_of(stretto::schedule::paired_1f1b{}, {.ranks = 2, .microbatches = 3},
                 {2, 1, {.communication = 1}}) == "0F0 1F0@1 1F1 1F2 0B1@1 0B2");
-  // As measured, its halves may run one after the other.
+  // As measured its halves may overlap, or lie within one another: it is one from first to last.
   const job jobs[] = {{0, 0, 0, job_kind::forward},
                       {0, 1, 0, job_kind::forward, true},
                       {0, 0, 0, job_kind::backward}};
@@ -87,10 +87,56 @@ TEST_CASE("a pair is one, told by its first half") {
   const job_table costs(1, 1);
   const replay_input input{
       .rows = {jobs, &count, 1, 3}, .where = {}, .microbatches = 2, .costs = costs.view()};
-  const std::vector<stretto::job_time> measured{{0, 2}, {3, 5}, {5, 9}};
+  for (const std::vector<stretto::job_time>& measured :
+       {std::vector<stretto::job_time>{{0, 2}, {3, 6}, {5, 9}}, {{0, 2}, {4, 8}, {3, 9}}}) {
+    const std::vector<critical_job> path = critical_path(input, measured);
+    CHECK(told(input, path) == "0F0 0F1@1");
+    CHECK(path.back().when == stretto::job_time{3, 9});
+    CHECK(path.back().pair);
+  }
+}
+
+TEST_CASE("halves of a pair that ran one after the other wait each for its own") {
+  // 1F1 and 1B0 of rank 1 are a pair.
+  const job jobs[] = {{0, 0, 0, job_kind::forward},  {0, 1, 0, job_kind::forward},
+                      {0, 0, 0, job_kind::backward}, {0, 1, 0, job_kind::backward},
+                      {1, 0, 0, job_kind::forward},  {1, 1, 0, job_kind::forward, true},
+                      {1, 0, 0, job_kind::backward}, {1, 1, 0, job_kind::backward}};
+  const std::int32_t counts[] = {4, 4};
+  const job_table costs(2, 1);
+  const replay_input input{.rows = {jobs, counts, 2, 4},
+                           .where = {.ranks = 2},
+                           .microbatches = 2,
+                           .costs = costs.view()};
+  // 1F1 is over long before 0F1's end would let a pair begin, had it not; 1B0 begins late by
+  // itself.
+  std::vector<stretto::job_time> measured{{0, 2},  {2, 5},   {30, 40}, {41, 50},
+                                          {3, 10}, {11, 15}, {18, 28}, {28, 36}};
   const std::vector<critical_job> path = critical_path(input, measured);
-  CHECK(told(input, path) == "0F0 0F1@1");
-  CHECK(path.back().when == stretto::job_time{3, 9});
+  CHECK(told(input, path) == "0F0 1F0@1 1F1@1 1B0@3 0B0@2 0B1@1");
+  for (const critical_job& one : path) {
+    CHECK_FALSE(one.pair);
+    CHECK(one.waited >= 0);
+  }
+  CHECK(shares_of(path) == stretto::path_shares{.jobs = 42, .messages = 3, .lost = 5});
+}
+
+TEST_CASE("a receive's lead counts pairs as the list has them, whatever ran when") {
+  const job jobs[] = {{0, 0, 0, job_kind::forward},  {0, 1, 0, job_kind::forward, true},
+                      {0, 0, 0, job_kind::backward}, {},
+                      {1, 0, 0, job_kind::forward},  {1, 0, 0, job_kind::backward}};
+  const std::int32_t counts[] = {3, 2};
+  const job_table costs(2, 1, {.communication = 1});
+  const replay_input input{.rows = {jobs, counts, 2, 4},
+                           .where = {.ranks = 2},
+                           .microbatches = 2,
+                           .costs = costs.view(),
+                           .receive_lead = 0};
+  // 0B0's receive is posted behind 0F0, not behind the other half of its pair.
+  const std::vector<stretto::job_time> measured{{0, 2}, {2, 20}, {21, 25}, {}, {3, 5}, {5, 8}};
+  const std::vector<critical_job> path = critical_path(input, measured);
+  CHECK(told(input, path) == "0F0 0F1 0B0@1");
+  CHECK(path.back().messages == 0);
 }
 
 TEST_CASE("of a job that is there twice, which no rule lets be, no path goes round") {

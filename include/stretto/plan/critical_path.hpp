@@ -11,10 +11,13 @@
 
 namespace stretto {
 
-//! One job (or copy, gather, sum) of a critical path; a pair is one.
+//! One job (or copy, gather, sum) of a critical path.
 struct critical_job {
   std::int32_t rank = 0;
-  std::int32_t step = 0;      //!< in its rank's list; of a pair the first half's
+  std::int32_t step = 0;  //!< in its rank's list; of a pair the first half's
+  //! Both halves of a pair, which ran as one (those that were measured may have run one after the
+  //! other: each is then a job by itself).
+  bool pair = false;
   std::int32_t messages = 0;  //!< that come between the one before it and this, one after the other
   job_time when{};
   std::int64_t waited = 0;  //!< from the end of the one before it (or from 0) to its start
@@ -89,7 +92,7 @@ class critical_tracer {
   int rank_of(std::int64_t at) const { return static_cast<int>(at / rows_.stride); }
   int step_of(std::int64_t at) const { return static_cast<int>(at % rows_.stride); }
   const job& work_at(std::int64_t at) const { return rows_.items[at]; }
-  //! Of a pair the time of both: those that were measured may have run one after the other.
+  //! Of a pair the time of both.
   job_time time(std::int64_t at) const {
     const std::int64_t first = first_half(at);
     const job_time one = timeline_[index(first)];
@@ -98,7 +101,7 @@ class critical_tracer {
     return {std::min(one.start, other.start), std::max(one.end, other.end)};
   }
   critical_job entry(std::int64_t at) const {
-    return {.rank = rank_of(at), .step = step_of(at), .when = time(at)};
+    return {.rank = rank_of(at), .step = step_of(at), .pair = is_pair(at), .when = time(at)};
   }
   std::int64_t cell(maker of, int stage, const job& work) const {
     return ((std::int64_t{of} * stages_ + stage) * in_.microbatches + work.microbatch) *
@@ -108,9 +111,15 @@ class critical_tracer {
   std::int64_t made_by(maker of, int stage, const job& work) const {
     return made_[index(cell(of, stage, work))];
   }
-  bool is_pair(std::int64_t first) const {
+  bool is_listed_pair(std::int64_t first) const {
     return is_compute(work_at(first).kind) && work_at(first).paired &&
            step_of(first) + 1 < rows_.counts[rank_of(first)];
+  }
+  //! And ran as one.
+  bool is_pair(std::int64_t first) const {
+    if (!is_listed_pair(first)) return false;
+    const job_time &one = timeline_[index(first)], &other = timeline_[index(first + 1)];
+    return one == other || (one.start < other.end && other.start < one.end);
   }
   bool is_second_half(std::int64_t at) const { return step_of(at) > 0 && is_pair(at - 1); }
   std::int64_t first_half(std::int64_t at) const { return is_second_half(at) ? at - 1 : at; }
@@ -239,10 +248,13 @@ class critical_tracer {
   //! What let the receive of `work`, of the node at `at`, be posted: its message leaves no sooner.
   cause posted(std::int64_t at, const job& work) const {
     if (in_.receive_lead < 0 || !in_.receives(work)) return {};
-    std::int64_t node = at;
+    const auto is_inner = [&](std::int64_t half) {
+      return half >= 0 && step_of(half) > 0 && is_listed_pair(half - 1);
+    };
+    std::int64_t node = is_inner(at) ? at - 1 : at;
     for (int left = in_.receive_lead; left >= 0 && node >= 0; --left) do
         node = latest(node, [](const job& one) { return is_compute(one.kind); });
-      while (node >= 0 && is_second_half(node));
+      while (is_inner(node));
     if (node < 0) return {};
     const int from = work.stage + (work.kind == job_kind::forward ? -1 : 1);
     const std::int64_t takes = hop_(in_.where.rank_of(from, work.microbatch), rank_of(at));
