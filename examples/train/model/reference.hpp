@@ -17,10 +17,17 @@
 
 namespace train {
 
-//! In which order a step's micro-batches are summed into the gradients: each list in its order, from
-//! zero; then the lists of a part one after the other (of data-parallel replicas), then the parts (of
-//! directions). A micro-batch's slices come from the last to the first.
-using sum_order = std::vector<std::vector<std::vector<int>>>;
+//! What is summed into the gradients at once: a slice of a micro-batch.
+struct sum_term {
+  int microbatch = 0;
+  int slice = 0;
+
+  bool operator==(const sum_term&) const = default;
+};
+
+//! In which order a step's are: each list in its order, from zero; then the lists of a part one
+//! after the other (of data-parallel replicas), then the parts (of directions).
+using sum_order = std::vector<std::vector<std::vector<sum_term>>>;
 
 //! The order for some layers, [first, last).
 struct layer_sums {
@@ -40,10 +47,7 @@ class basic_reference {
       : stage_(model, 0, model.layer_count(), seed, 0, by),
         batch_(model),
         norms_(config::size(model.layer_count())) {
-    for (int slice = 0; slice < model.slices; ++slice) {
-      memory_.emplace_back(stage_.stash_scalars());
-      stashes_.push_back(memory_.back().span());
-    }
+    flights_.emplace_back(stage_);
   }
 
   //! One step: forward and backward of each micro-batch in ascending order (of its slices forward
@@ -56,13 +60,18 @@ class basic_reference {
                    const adamw& rule, Fill&& fill) {
     stage_.round_weights();
     stage_.zero_gradients();
-    const double loss = each(microbatches, fill, [&] { backward(); });
+    flight& one = flights_.front();
+    const double loss = each(microbatches, fill, [&] {
+      for (std::size_t slice = one.stashes.size(); slice-- > 0;)
+        stage_.backward({}, {}, one.stashes[slice], one.before(slice));
+    });
     return update(number, loss, learning_rate, norm_limit, rule);
   }
 
   //! The same with the gradients summed in other orders. The loss is summed in ascending order.
-  //! @param sums every layer once, every micro-batch once in each order; the whole model runs once
-  //!             for every order among them
+  //! @param sums every layer once, every slice of every micro-batch once in each order; the whole
+  //!             model runs once for every order among them, and keeps what its slices saved of all
+  //!             micro-batches that others of an order stand between
   //! @throws as above
   template <class Fill>
   step_result step(long number, std::span<const layer_sums> sums, double learning_rate,
@@ -97,19 +106,30 @@ class basic_reference {
   const basic_stage<Scalar>& stage() const { return stage_; }
 
  private:
+  //! What a micro-batch's slices save.
+  struct flight {
+    explicit flight(const basic_stage<Scalar>& of) {
+      for (int slice = 0; slice < of.model().slices; ++slice) {
+        memory.emplace_back(of.stash_scalars());
+        stashes.push_back(memory.back().span());
+      }
+    }
+    earlier_slices<Scalar> before(std::size_t slice) const {
+      return std::span(stashes).first(slice);
+    }
+
+    std::vector<aligned_array<Scalar>> memory;
+    std::vector<std::span<Scalar>> stashes;
+    int microbatch = -1;
+    int left = 0;  // slices that are still to be summed
+  };
+
   template <class Fill>
-  void forward(int microbatch, int microbatches, Fill& fill, auto&& add_loss) {
+  void forward(flight& one, int microbatch, int microbatches, Fill& fill, auto&& add_loss) {
     fill(microbatch, batch_.tokens(), batch_.targets());
-    for (std::size_t slice = 0; slice < stashes_.size(); ++slice)
+    for (std::size_t slice = 0; slice < one.stashes.size(); ++slice)
       add_loss(slice, stage_.forward(batch_.tokens(slice), batch_.targets(slice), {}, {},
-                                     stashes_[slice], 1.0 / microbatches, before(slice)));
-  }
-  void backward() {
-    for (std::size_t slice = stashes_.size(); slice-- > 0;)
-      stage_.backward({}, {}, stashes_[slice], before(slice));
-  }
-  earlier_slices<Scalar> before(std::size_t slice) const {
-    return std::span(stashes_).first(slice);
+                                     one.stashes[slice], 1.0 / microbatches, one.before(slice)));
   }
 
   template <class Fill, class After>
@@ -120,7 +140,8 @@ class basic_reference {
     }
     double loss = 0;
     for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
-      forward(microbatch, microbatches, fill, [&](std::size_t, double part) { loss += part; });
+      forward(flights_.front(), microbatch, microbatches, fill,
+              [&](std::size_t, double part) { loss += part; });
       after();
     }
     return loss;
@@ -129,19 +150,37 @@ class basic_reference {
   //! Leaves the sums in the stage's gradients.
   template <class Fill>
   void accumulate(const sum_order& order, std::vector<double>& losses, Fill& fill) {
-    int microbatches = 0;
+    const std::size_t slices = flights_.front().stashes.size();
+    std::size_t terms = 0;
     for (const auto& part : order)
-      for (const std::vector<int>& list : part) microbatches += static_cast<int>(list.size());
-    losses.assign(config::size(microbatches) * stashes_.size(), 0.0);
-    const auto add_list = [&](const std::vector<int>& list) {
-      for (const int microbatch : list) {
-        const std::size_t first = config::size(microbatch) * stashes_.size();
-        forward(microbatch, microbatches, fill,
-                [&](std::size_t slice, double loss) { losses[first + slice] = loss; });
-        backward();
+      for (const std::vector<sum_term>& list : part) terms += list.size();
+    losses.assign(terms, 0.0);
+    const auto add_list = [&](const std::vector<sum_term>& list) {
+      for (const sum_term& term : list) {
+        flight& one = flight_of(term.microbatch);
+        if (one.left == 0) {
+          const std::size_t first = config::size(term.microbatch) * slices;
+          forward(one, term.microbatch, static_cast<int>(terms / slices), fill,
+                  [&](std::size_t slice, double loss) { losses[first + slice] = loss; });
+          for (std::size_t slice = slices; slice-- > 0;)
+            stage_.backward_input({}, {}, one.stashes[slice], one.before(slice));
+          one.microbatch = term.microbatch;
+          one.left = static_cast<int>(slices);
+        }
+        stage_.backward_weight(one.stashes[config::size(term.slice)], config::size(term.slice));
+        --one.left;
       }
     };
     add_each(order, [&](const auto& part) { add_each(part, add_list); });
+  }
+  //! The one that the micro-batch is in, or is to be in.
+  flight& flight_of(int microbatch) {
+    flight* free = nullptr;
+    for (flight& one : flights_) {
+      if (one.left > 0 && one.microbatch == microbatch) return one;
+      if (one.left == 0) free = &one;
+    }
+    return free != nullptr ? *free : flights_.emplace_back(stage_);
   }
   //! Leaves in the gradients what `add` makes of each part, from zero, one after the other.
   void add_each(const auto& parts, auto&& add) {
@@ -173,9 +212,8 @@ class basic_reference {
   }
 
   basic_stage<Scalar> stage_;
-  std::vector<aligned_array<Scalar>> memory_;
-  std::vector<std::span<Scalar>> stashes_;  // of every slice
   batch batch_;
+  std::vector<flight> flights_;
   std::vector<double> norms_;
 };
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -25,8 +26,10 @@ std::array<compared, 3> numbers_of(const step_result& result, const step_result&
            {"clipping factor", result.clip_factor, expected.clip_factor}}};
 }
 std::string differs(const compared& each) {
-  return std::string(each.name) + " is " + std::to_string(each.got) + ", the reference's is " +
-         std::to_string(each.wanted);
+  char text[120];  // with as many digits as tell any two apart
+  std::snprintf(text, sizeof text, "%s is %.17g, the reference's is %.17g", each.name, each.got,
+                each.wanted);
+  return text;
 }
 
 bool differ(std::span<const float> one, std::span<const float> other) {
@@ -118,7 +121,8 @@ std::string first_difference_above(rounding_bound bound, const pipeline& pipelin
                                    const step_result& expected) {
   if (whole != nullptr)
     for (const compared& each : numbers_of(result, expected))
-      if (!within(each.got, each.wanted, bound.numbers * std::abs(each.wanted))) return differs(each);
+      if (!within(each.got, each.wanted, bound.numbers * std::abs(each.wanted)))
+        return differs(each);
   const config one = unsharded(pipelined.model());
   for (int layer = 0; layer < one.layer_count(); ++layer) {
     const std::vector<float> all = pipelined.gathered(layer, layer_part::gradients);

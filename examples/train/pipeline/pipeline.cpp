@@ -344,13 +344,12 @@ std::vector<layer_sums> pipeline::sums() const {
   const auto jobs = plan().jobs();
   for (int rank = 0; rank < where_.ranks; ++rank)
     for (const stretto::job& work : jobs.row(rank))
-      if ((work.kind == stretto::job_kind::backward ||
-           work.kind == stretto::job_kind::backward_weight) &&
-          work.slice == 0)  // a micro-batch's slices stand together, and this one is the last
+      if (work.kind == stretto::job_kind::backward ||
+          work.kind == stretto::job_kind::backward_weight)
         for (int copy = 0; copy < copies_; ++copy)
           made[config::size(work.stage)]
               .order[config::size(where_.direction(work.microbatch))][config::size(copy)]
-              .push_back(copy * sizes_.microbatches + work.microbatch);
+              .push_back({copy * sizes_.microbatches + work.microbatch, work.slice});
   for (layer_sums& of : made)
     std::erase_if(of.order, [](const auto& direction) { return direction.front().empty(); });
   return made;
