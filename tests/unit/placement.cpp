@@ -56,6 +56,13 @@ TEST_CASE("ranks and chunks find the stages that find them") {
       }
 }
 
+TEST_CASE("of more chunks than a step can have the placement is made all the same") {
+  constexpr int most = std::numeric_limits<int>::max();
+  for (const int chunks : {most, most / 2 + 1, (1 << 24) + 1})
+    CHECK(place(placement_kind::bidirectional, {.ranks = 2, .chunks = chunks}).chunks == chunks);
+  CHECK(place(placement_kind::bidirectional, {.ranks = 2, .chunks = 1 << 24}).chunks == 1 << 25);
+}
+
 TEST_CASE("a stage of the second direction is found, also where no micro-batch goes that way") {
   const placement where = place(placement_kind::bidirectional, {.ranks = 4});
   CHECK(where.direction(0) == 0);

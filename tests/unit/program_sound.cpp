@@ -498,6 +498,8 @@ TEST_CASE("programs of chunks that there are not, for some that there are, are r
       expanded_answer({.spoil = [](program_chain& of) { of.programs[0].chunk = 3; }});
   CHECK(found.what == fault::unsound_program);
   CHECK(found.why == reason::program_of_no_chunk);
+  CHECK(expanded_answer({.spoil = [](program_chain& of) { of.programs[0].chunk = -1; }}).why ==
+        reason::program_of_no_chunk);
   // Nor has it jobs of this kind: 1F1B splits no backward.
   CHECK(expanded_answer({.spoil = [](program_chain& of) {
           of.programs.erase(of.programs.begin());

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/shared.hpp"
+#include "stretto/schedule/by_name.hpp"
 #include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/zb_auto.hpp"
@@ -546,12 +548,57 @@ TEST_CASE("replicas that nothing sums share no plans") {
     CHECK(nobody.plans().empty());
   }
   CHECK(stretto::shared({}, 1).answer().why == stretto::reason::no_plans);
-  CHECK(stretto::shared(alone.plans(), 3).answer().ok());
+  const stretto::shared three(alone.plans(), 3);
+  CHECK(three.answer().ok());
+  // Whose workers would be told by ranks that there are not.
+  const stretto::shared six(three.plans(), 2);
+  CHECK(six.answer().why == stretto::reason::shared_already);
+  CHECK(six.plans().empty());
   for (const auto& [shards, replicas] : {std::pair{65536, 65536}, {1 << 30, 1}, {(1 << 23) + 1, 1}}) {
     const stretto::shared many(alone.plans(), shards, replicas);
     CHECK(many.answer().why == stretto::reason::too_many_workers);
     CHECK(many.plans().empty());
   }
+}
+
+TEST_CASE("of a window of chunks that is none it is told what is wrong with it") {
+  const stretto::job_table table(2, 1);
+  const auto said = [&](const plan_request& wanted) {
+    return text(planned(one_f_one_b{}, four_by_two, table.view(), stretto::overlap::separate{}, wanted)
+                    .answer());
+  };
+  const std::string chunks = "chunks from 0 on of which the first is not behind the last";
+  plan_request wanted;
+  wanted.recompute = {1, 1, 1, 0};
+  CHECK(said(wanted).find(chunks) != std::string::npos);
+  wanted = {};
+  wanted.offload = {{1, 1, -1, 0}};
+  CHECK(said(wanted).find(chunks) != std::string::npos);
+}
+
+TEST_CASE("a shape that is none is refused by name, whatever table was made for it") {
+  constexpr int most = std::numeric_limits<int>::max();
+  using stretto::reason;
+  for (const auto& [sizes, why] :
+       {std::pair{stretto::shape{.ranks = -1, .microbatches = 4}, reason::ranks_below_one},
+        {{.ranks = 4, .microbatches = 4, .chunks = -2}, reason::chunks_below_one},
+        {{.ranks = 0, .microbatches = 4}, reason::ranks_below_one},
+        {{.ranks = most, .microbatches = 4}, reason::shape_too_large},
+        {{.ranks = 65536, .microbatches = 8, .chunks = 65536}, reason::shape_too_large},
+        {{.ranks = 2, .microbatches = 4, .chunks = most}, reason::shape_too_large}})
+    for (const std::string_view name : {"interleaved", "bitpipe", "zbv"}) {
+      const auto schedule = stretto::schedule::by_name(name);
+      REQUIRE(schedule);
+      const int chunks = place(schedule->placed(), sizes).chunks;
+      const stretto::job_table table(sizes.ranks, chunks, {.memory_weights = 1});
+      CHECK(table.entries.empty());
+      CHECK(table.base.empty());
+      const planned none(*schedule, sizes, table.view(), stretto::overlap::separate{});
+      CAPTURE(name);
+      CHECK(none.answer().what == stretto::fault::unsupported);
+      CHECK(none.answer().why == why);
+      CHECK(none.plans().empty());
+    }
 }
 
 TEST_CASE("replicas sum no gradients that nobody reads") {

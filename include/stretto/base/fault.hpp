@@ -159,6 +159,7 @@ enum class reason : int {
   nothing_to_gather,
   nothing_to_reduce,
   no_plans,
+  shared_already,
   workers_below_one,
   replicas_not_summed,
   weights_not_dealt,

@@ -9,6 +9,7 @@ struct optional_members {
   int layer, layer_bytes, recompute, offload;  // memory
   int receive_lead;                            // overlap
   int leaves_empty;                            // assignment
+  int forward_only;                            // schedule
 };
 
 // Here a name that a policy has, too, is ambiguous: whatever the member is, and whoever may use it.
@@ -37,5 +38,9 @@ concept names_receive_lead =
 template <class Policy>
 concept names_leaves_empty =
     is_open<Policy> && !requires { &with_optional_members<Policy>::leaves_empty; };
+
+template <class Policy>
+concept names_forward_only =
+    is_open<Policy> && !requires { &with_optional_members<Policy>::forward_only; };
 
 }  // namespace stretto::detail

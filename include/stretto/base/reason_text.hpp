@@ -96,11 +96,13 @@ constexpr std::string_view describe(reason why) {
     case reason::slices_not_recomputed:
       return "a slice cannot be recomputed: later ones of its micro-batch read what it keeps";
     case reason::bad_recompute_window:
-      return "a recompute window has a period of at least one and no negative count";
+      return "a recompute window has a period of at least one, no negative count, and chunks from 0 on "
+             "of which the first is not behind the last";
     case reason::slices_not_offloaded:
       return "a slice cannot be offloaded: later ones of its micro-batch read what it keeps";
     case reason::bad_offload_window:
-      return "an offload window has a period of at least one and no negative count, lag or prefetch";
+      return "an offload window has a period of at least one, no negative count, lag or prefetch, and "
+             "chunks from 0 on of which the first is not behind the last";
     case reason::offload_recomputed:
       return "what a recompute saves anew is not offloaded";
     case reason::outlives_its_job:
@@ -236,6 +238,9 @@ constexpr std::string_view describe(reason why) {
     case reason::nothing_to_reduce: return "its stage has no gradients to reduce";
     case reason::no_plans:
       return "there are no plans; of what was to make them, answer() says why";
+    case reason::shared_already:
+      return "these are plans of workers that share ranks: shards and replicas are all given at once, "
+             "with the plans of ranks";
     case reason::workers_below_one:
       return "every rank has at least one shard and one replica of its stages";
     case reason::replicas_not_summed:

@@ -10,6 +10,7 @@
 #include "stretto/base/saturated.hpp"
 #include "stretto/base/viewed.hpp"
 #include "stretto/model/job.hpp"
+#include "stretto/model/shape.hpp"
 
 namespace stretto {
 
@@ -249,8 +250,13 @@ struct job_table {
   bool serial_links = false;
 
   constexpr job_table() = default;
+  //! Of sizes below 1, or of more stages than a step can have, it has no entries: whoever is given
+  //! the shape says what is wrong with it.
   constexpr job_table(int ranks_, int chunks_, const unit_costs& costs = {})
-      : entries(static_cast<std::size_t>(ranks_) * static_cast<std::size_t>(chunks_) * cost_kinds),
+      : entries(ranks_ < 1 || chunks_ < 1 || chunks_ > 2 * shape::most_jobs / ranks_
+                    ? 0
+                    : static_cast<std::size_t>(ranks_) * static_cast<std::size_t>(chunks_) *
+                          cost_kinds),
         ranks(ranks_),
         chunks(chunks_),
         communication(costs.communication),
@@ -260,7 +266,7 @@ struct job_table {
         serial_links(costs.serial_links) {
     for (std::size_t at = 0; at < entries.size(); ++at)
       entries[at] = costs.of(static_cast<job_kind>(at % cost_kinds));
-    if (costs.memory_weights != 0)
+    if (costs.memory_weights != 0 && !entries.empty())
       base.assign(static_cast<std::size_t>(ranks), saturated_product(chunks, costs.memory_weights));
   }
   constexpr job_cost& at(int rank, int chunk, job_kind kind) {

@@ -125,7 +125,10 @@ struct placement {
 constexpr placement place(placement_kind kind, const shape& sizes) {
   return {.kind = kind,
           .ranks = sizes.ranks,
-          .chunks = kind == placement_kind::bidirectional ? 2 * sizes.chunks : sizes.chunks,
+          // Of more than a step can have the double may be none, and the shape is refused.
+          .chunks = kind == placement_kind::bidirectional && sizes.chunks <= shape::most_jobs
+                        ? 2 * sizes.chunks
+                        : sizes.chunks,
           .microbatches = sizes.microbatches};
 }
 

@@ -62,7 +62,8 @@ constexpr verdict sound_program(const program_chain& chain) {
     const auto refused = [&](reason why, std::int64_t op = -1) {
       return detail::refuse_op(why, job, op);
     };
-    if (!is_compute(job.kind) || job.chunk < 0) return refused(reason::program_twice);
+    if (job.chunk < 0) return refused(reason::program_of_no_chunk);
+    if (!is_compute(job.kind)) return refused(reason::program_twice);
     for (std::size_t before = 0; before < at; ++before)
       if (chain.programs[before].kind == job.kind && chain.programs[before].chunk == job.chunk)
         return refused(reason::program_twice);

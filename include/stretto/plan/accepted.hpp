@@ -87,14 +87,15 @@ struct accepted {
   static_assert(
       What != fault::unsupported || Why != reason::bad_recompute_window,
       "stretto: unsupported: the memory policy recomputes by a period below 1, or a count "
-      "below 0, or chunks of which the first is behind the last");
+      "below 0, or chunks that begin below 0 or of which the first is behind the last");
   static_assert(
       What != fault::unsupported || Why != reason::slices_not_recomputed,
       "stretto: unsupported: the memory policy recomputes, and micro-batches are in slices: "
       "later ones read what a slice keeps");
   static_assert(What != fault::unsupported || Why != reason::bad_offload_window,
                 "stretto: unsupported: the memory policy offloads by a period below 1, or a count, "
-                "lag or prefetch below 0, or chunks of which the first is behind the last");
+                "lag or prefetch below 0, or chunks that begin below 0 or of which the first is behind "
+                "the last");
   static_assert(
       What != fault::unsupported || Why != reason::slices_not_offloaded,
       "stretto: unsupported: the memory policy offloads, and micro-batches are in slices: "

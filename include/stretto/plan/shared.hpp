@@ -27,7 +27,7 @@ namespace stretto {
 //! instruction::peer has those of these plans.
 class shared {
  public:
-  //! @param base      one for each rank, kept by the caller
+  //! @param base      one for each rank, kept by the caller; not a shared's
   //! @param shards    at least one
   //! @param replicas  at least one; more than one only where the plans sum over them, or train
   //!                  nothing; their number divides the weights that they gather
@@ -73,6 +73,7 @@ class shared {
 
   static verdict asked(std::span<const plan_view> base, int shards, int replicas) {
     if (base.empty()) return refuse(fault::unsupported, reason::no_plans);
+    if (base.front().workers > 1) return refuse(fault::unsupported, reason::shared_already);
     if (shards < 1 || replicas < 1) return refuse(fault::unsupported, reason::workers_below_one);
     if (std::int64_t{shards} * replicas > shape::most_jobs / base.front().ranks)
       return refuse(fault::unsupported, reason::too_many_workers);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "stretto/base/named_members.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
 #include "stretto/model/rows.hpp"
@@ -57,6 +58,11 @@ template <class Schedule>
 constexpr bool forward_only(const Schedule& made) {
   static_assert(!requires(Schedule& any) { any.forward_only(); },
                 "stretto: a schedule's forward_only is a value and not a function");
+  static_assert(!stretto::detail::names_forward_only<Schedule> || requires { made.forward_only; } ||
+                    requires(Schedule& any) { any.forward_only(); },
+                "stretto: a schedule's forward_only must be public");
+  static_assert(!requires { made.forwards_only; },
+                "stretto: a schedule's forwards_only is not asked for: forward_only is");
   if constexpr (requires { made.forward_only; }) return made.forward_only;
   return false;
 }

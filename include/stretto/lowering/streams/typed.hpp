@@ -24,6 +24,9 @@ struct typed {
                   "stretto: a stream that stream_traits calls send_next, send_previous, "
                   "receive_next, receive_previous, data_parallel or offload must be the enumerator "
                   "of that name: by that it is found");
+    static_assert(computes_first(),
+                  "stretto: stages compute on the first enumerator of an enum of streams: one that is "
+                  "called compute must be it, and none that carries messages, sums or copies");
     return stream_traits<Stream>::count;
   }
   constexpr stream_info stream(int number) const {
@@ -51,6 +54,18 @@ struct typed {
           (called == "data_parallel" && data_parallel() != one) ||
           (called == "offload" && offload() != one))
         return false;
+    }
+    return true;
+  }
+  static constexpr bool computes_first() {
+    if constexpr (requires { Stream::compute; })
+      if (static_cast<int>(Stream::compute) != 0) return false;
+    for (int one = 0; one < stream_traits<Stream>::count; ++one) {
+      const std::string_view called = stream_traits<Stream>::name(static_cast<Stream>(one));
+      const bool carries = called == "send_next" || called == "send_previous" ||
+                           called == "receive_next" || called == "receive_previous" ||
+                           called == "data_parallel" || called == "offload";
+      if (one == 0 ? carries : called == "compute") return false;
     }
     return true;
   }
