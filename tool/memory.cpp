@@ -12,6 +12,7 @@
 #include "command.hpp"
 #include "errors.hpp"
 #include "memory_table.hpp"
+#include "read_step.hpp"
 #include "recomputed.hpp"
 #include "refusals.hpp"
 #include "step_options.hpp"
@@ -30,6 +31,7 @@ constexpr double most_mib = 1e12;
 
 struct memory_command {
   std::string name;
+  std::string csv;
   shape_options sizes;
   std::string layers_text = "24";
   transformer_options of_model;
@@ -42,8 +44,8 @@ struct memory_command {
   std::string format = "table";
 
   void add(CLI::App& command) {
-    command.add_option("NAME", name, "Schedule: " + schedule_names())->required();
-    sizes.add(command, true);
+    command.add_option("NAME", name, "Schedule: " + schedule_names());
+    sizes.add(command, false);
     command
         .add_option("--layers", layers_text,
                     "Transformer layers, and how they are dealt to stages, as `assign` has it: 24, "
@@ -68,6 +70,14 @@ struct memory_command {
         .add_option("--recompute-count", recompute_count, "See --recompute-of (without both: all)")
         ->check(CLI::Range(1, std::numeric_limits<int>::max()).description(""));
     add_offload(command, offload);
+    auto* file = command.add_option(
+        "--csv", csv,
+        "An order that `schedule` has written (--format csv or cells) instead of a schedule's name, "
+        "whose order here is one of jobs that all take as long: of costs, say; --recompute tells "
+        "what its recomputes do again");
+    for (const char* other : {"NAME", "--ranks", "--microbatches", "--chunks", "--slices",
+                              "--recompute-of", "--recompute-count", "--offload"})
+      file->excludes(command.get_option(other));
     add_gathered(command, gathered);
     command.add_option(
         "--limit", limit,
@@ -80,9 +90,16 @@ struct memory_command {
   void run() {
     const assignment::described how(layers_text);
     if (!how.complaint().empty()) throw bad_option("--layers", layers_text, how.complaint());
-    const shape wanted = sizes.sizes(name);
-    refuse_unplanned(wanted);
-    const bool forward_only = is_forward_only(name);
+    std::optional<step> read;
+    if (!csv.empty()) {
+      read = read_jobs();
+      name = read->schedule;
+    }
+    const shape wanted = read ? shape{read->made.where.ranks, read->microbatches, read->chunks,
+                                      read->slices}
+                              : named_sizes();
+    refuse_unplanned(wanted, csv);
+    const bool forward_only = read ? read->forward_only : is_forward_only(name);
     if (forward_only && of_model.data_parallel.value_or(1) > 1)
       throw bad_option("--data-parallel", std::to_string(*of_model.data_parallel),
                        name + " has no gradients to sum");
@@ -99,9 +116,11 @@ struct memory_command {
     if (recompute != "none" && wanted.slices > 1)
       throw bad_option("--recompute", recompute, "a slice cannot be recomputed");
     schedule_options options;
-    options.recompute = window();
-    options.offload = read_offload(offload, name);
-    const bool copies = options.offload.any();
+    if (!read) {
+      options.recompute = window();
+      options.offload = read_offload(offload, name);
+    }
+    const bool copies = read ? read->has(job_kind::offload) : options.offload.any();
     if (gathered && !gathers())
       throw bad_option("--gathered", std::to_string(*gathered),
                        "has a meaning only with --weight-shards");
@@ -118,9 +137,16 @@ struct memory_command {
                            static_cast<std::int64_t>(*limit * mib));
       return table;
     };
-    const generated made = generate(name, wanted, options,
-                                    // Schedules that look at limits split their backwards.
-                                    [&](const placement& where) { return costs(where, true); });
+    generated made;
+    if (read) {
+      made.where = read->made.where;
+      made.costs = costs(made.where, true);
+      made.lists = read->imported->lists;
+    } else {
+      made = generate(name, wanted, options,
+                      // Schedules that look at limits split their backwards.
+                      [&](const placement& where) { return costs(where, true); });
+    }
     if (unsound.why == reason::too_many_ops)
       throw bad_option("--layers", layers_text,
                        "a stage of rank " + std::to_string(unsound.rank) +
@@ -146,6 +172,7 @@ struct memory_command {
     const job_table table = split ? made.costs : costs(made.where, false);
     const replay_input input{
         made.lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
+    if (read) prove(*read, table);
     if (gathers() && options.gathered < least_gathered(input.rows))
       refuse_few_gathered(options.gathered, name);
     const job_lists lists =
@@ -172,6 +199,35 @@ struct memory_command {
   }
 
  private:
+  shape named_sizes() const {
+    if (name.empty()) throw bad_input("NAME or --csv: one of them is required");
+    if (!orders_of(name)) refuse_name(name);
+    if (sizes.ranks == 0) throw bad_input("--ranks: required with a schedule's name");
+    if (sizes.microbatches == 0)
+      throw bad_input("--microbatches: required with a schedule's name");
+    return sizes.sizes(name);
+  }
+  //! The jobs of the file, which are not proven yet.
+  step read_jobs() const {
+    step read = read_order("--csv", csv);
+    const placement& where = read.made.where;
+    if (read.messages)
+      throw bad_option("--csv", csv,
+                       "is compute_comms, and a plan makes messages of its own: give the jobs alone");
+    if (where.stages() != where.ranks * where.chunks_one_way())
+      throw bad_option("--csv", csv, "its ranks have not all as many stages");
+    if (read.has(job_kind::recompute) && recompute == "none")
+      throw bad_option("--csv", csv, "has recomputes: --recompute says of what");
+    if (!read.has(job_kind::recompute) && recompute != "none")
+      throw bad_option("--recompute", recompute, csv + " has no recomputes");
+    return read;
+  }
+  //! Against all rules but the limit's.
+  static void prove(const step& read, job_table table) {
+    table.limit.clear();
+    if (const csv_fault found = verify(*read.imported, table.view()); !found.ok())
+      throw broken_schedule(read.schedule + ": " + found.sentence());
+  }
   memory::recompute_window window() const {
     if (recompute == "none") {
       if (recompute_period)

@@ -68,6 +68,72 @@ TEST_CASE("1F1B keeps a share of the model less on each rank") {
   CHECK(of(more, 1, "state") == of(all, 1, "state"));
 }
 
+TEST_CASE("of an order from a file it is told what the same one needs that has a name") {
+  const tool_tests::temporary file("order.csv");
+  const std::string model = " --layers even:12 --hidden 512 --heads 8 --sequence 256 --format json ";
+  const auto same = [&](const std::string& step, const std::string& more, const std::string& also) {
+    CAPTURE(step + more);
+    const outcome written = run("schedule " + step + more + " --format cells");
+    REQUIRE(written.exit == 0);
+    file.write(written.out);
+    json named = run_json("memory " + step + more + also + model);
+    json read = run_json("memory --csv " + file.path() + also + model);
+    named.erase("schedule");
+    CHECK(read["schedule"] == file.path());
+    read.erase("schedule");
+    CHECK(named.contains("need"));
+    CHECK(read == named);
+  };
+  for (const char* schedule : {"1f1b", "interleaved", "zb_h1", "zbv", "zb_auto", "v_auto", "chimera",
+                               "dualpipe", "bitpipe", "inference", "gpipe"}) {
+    const std::string step = schedule + std::string(" --ranks 4 --microbatches 8");
+    same(step, "", "");
+    if (std::string(schedule) == "inference") continue;
+    same(step, "", " --data-parallel 2");
+    same(step, "", " --weight-shards 2");
+    // Of what a copy takes the command that writes the order knows nothing.
+    if (schedule != std::string("v_auto")) same(step, " --offload all", "");
+  }
+  // What runs again is in the file, what of it not.
+  const std::string step = "1f1b --ranks 4 --microbatches 8";
+  const outcome again = run("schedule " + step + " --recompute 1/2 --format cells");
+  file.write(again.out);
+  json read = run_json("memory --csv " + file.path() + " --recompute attention" + model);
+  json named = run_json("memory " + step + " --recompute attention --recompute-of 2 --recompute-count 1" +
+                        model);
+  CHECK(read["need"] == named["need"]);
+  CHECK(read["need"] != run_json("memory " + step + model)["need"]);
+  tool_tests::check_refused("memory --csv " + file.path() + model,
+                            {{"", "has recomputes: --recompute says of what"},
+                             {"--ranks 4", "--csv"},
+                             {"--offload all", "--csv"},
+                             {"--recompute-of 2", "--csv"}});
+}
+
+TEST_CASE("a file whose order is none, or says what a plan adds, has no memory that could be told") {
+  const tool_tests::temporary file("order.csv");
+  const auto said = [&](const std::string& text, const std::string& more = "") {
+    file.write(text);
+    const outcome ran = run("memory --csv " + file.path() +
+                            " --layers 4 --hidden 512 --heads 8 --sequence 256 " + more);
+    CHECK(ran.out.empty());
+    const std::size_t name = ran.err.find(file.path());
+    REQUIRE(name != std::string::npos);
+    return std::to_string(ran.exit) + ran.err.substr(name + file.path().size());
+  };
+  CHECK(said("0F0,0B0\n1F0,1B0\n", "--recompute full") == "2 has no recomputes\n");
+  CHECK(said("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n") ==
+        "2: is compute_comms, and a plan makes messages of its own: give the jobs alone\n");
+  CHECK(said("0F0,2F0,2B0,0B0\n1F0,1B0\n") == "2: its ranks have not all as many stages\n");
+  CHECK(said("0B0,0F0\n1F0,1B0\n").starts_with("1: row 1 (rank 0), cell 1, \"0B0\": rule ordered"));
+  CHECK(said("0F0,0B0\n1F0,1B0\n", "--limit 1").starts_with("1: "));
+  tool_tests::check_refused("memory --layers 4",
+                            {{"", "NAME or --csv: one of them is required"},
+                             {"1f1b --microbatches 2", "--ranks: required with a schedule's name"},
+                             {"1f1b --ranks 2", "--microbatches: required with a schedule's name"},
+                             {"1f2b --ranks 2 --microbatches 2", "1f2b"}});
+}
+
 //! Holds what the tool tells against plans whose stages save what Korthikanti et al. 2022 say of
 //! layers, here of the default width, and keep for the backwards for the weights, where they are
 //! apart, what Qi et al. 2023 ("Zero Bubble Pipeline Parallelism") say: 32 s b h of each layer.
