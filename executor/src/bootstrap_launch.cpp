@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 namespace stretto::executor {
@@ -38,7 +39,8 @@ class reader {
     const char* const end = value->data() + value->size();
     const auto [stop, wrong] = std::from_chars(value->data(), end, result);
     if (wrong != std::errc() || stop != end || result < 0)
-      throw bootstrap_error(std::string(name) + "='" + *value + "' is no number from 0");
+      throw bootstrap_error(std::string(name) + "='" + *value + "' is no number from 0 to " +
+                            std::to_string(std::numeric_limits<int>::max()));
     return result;
   }
 

@@ -207,7 +207,8 @@ TEST_CASE("missing and contradictory variables are named") {
   refused({{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "RANK=2", "WORLD_SIZE=2");
   refused({{"RANK", "one"}, {"WORLD_SIZE", "2"}}, "RANK='one'", "no number");
   refused({{"PMI_RANK", "-1"}, {"PMI_SIZE", "2"}}, "PMI_RANK='-1'", "no number");
-  refused({{"RANK", "1"}, {"WORLD_SIZE", "99999999999"}}, "WORLD_SIZE='99999999999'", "no number");
+  refused({{"RANK", "1"}, {"WORLD_SIZE", "99999999999"}}, "WORLD_SIZE='99999999999'",
+          "is no number from 0 to 2147483647");
   refused({{"RANK", "1"},
            {"WORLD_SIZE", "4"},
            {"OMPI_COMM_WORLD_RANK", "1"},
