@@ -1,9 +1,9 @@
-// Signals that ask a run to end after its step.
+// Signals that ask a run to end: before its first step, or after one.
 #pragma once
 
 namespace train {
 
-//! What a run that was asked to, and has saved what it came to, ends with.
+//! What a run that was asked to, and has saved what it came to since it began, ends with.
 inline constexpr int ended_early = 3;
 
 //! While it is there, the first SIGINT, SIGTERM or SIGUSR1 is kept, and all later ones end the

@@ -263,7 +263,8 @@ void add_learning(CLI::App& app, options& made, typed_options& raw) {
       ->capture_default_str();
   app.add_option("--save", made.save,
                  "Checkpoint to write at the end; or after the step under way at the first SIGINT, "
-                 "SIGTERM or SIGUSR1, which then is the last");
+                 "SIGTERM or SIGUSR1, which then is the last. What it held before is kept as "
+                 "FILE.previous, in the place of the checkpoint that had this name");
   app.add_option("--save-every", made.save_every, "Write it also after every so many steps")
       ->check(count_up_to(std::numeric_limits<int>::max()))
       ->needs("--save");
@@ -339,8 +340,8 @@ options read_options(int argc, const char* const* argv) {
   for (CLI::Option* option : app.get_options())
     if (option->get_items_expected() > 0) option->check(filled());
   app.footer(
-      "Exit: 0 when all is well, 1 when training fails, 2 for wrong input, 3 when a signal has "
-      "ended it and --save has what it came to.");
+      "Exit: 0 when all is well, 1 when training fails or what it has come to cannot be written, 2 "
+      "for wrong input, 3 when a signal has ended it and --save has what it came to.");
   try {
     app.parse(argc, argv);
     raw.complete(made);

@@ -28,6 +28,7 @@
 #include "pipeline/checkpoint.hpp"
 #include "pipeline/footprint.hpp"
 #include "pipeline/pipeline.hpp"
+#include "pipeline/saves.hpp"
 #include "pipeline/slice_ends.hpp"
 #include "processes.hpp"
 #include "resident.hpp"
@@ -43,9 +44,13 @@ namespace {
 constexpr const char* trace_name = "trace.json";
 constexpr const char* picture_name = "timeline.svg";
 
-[[noreturn]] void refuse_output(const options& with, const char* name, const std::string& why) {
-  throw bad_setting("out", with.out.string(),
-                    std::string(name) + " cannot be written there: " + why);
+int complain(const std::string& words, int code) {
+  std::cerr << "train: " + words + '\n';  // in one piece, beside those of other processes
+  return code;
+}
+
+bad_setting unwritable(const options& with, const char* name, const std::string& why) {
+  return {"out", with.out.string(), std::string(name) + " cannot be written there: " + why};
 }
 
 //! Before training, so that a folder that cannot be written is no surprise after it.
@@ -53,13 +58,17 @@ void refuse_unwritable(const options& with, const char* name) {
   std::error_code error;
   std::filesystem::create_directories(with.out, error);
   const std::string why = error ? error.message() : stretto::tool::why_not_written(with.out / name);
-  if (!why.empty()) refuse_output(with, name, why);
+  if (!why.empty()) throw unwritable(with, name, why);
 }
 
 //! In the place of an earlier run's, which stays until then.
-void write(const options& with, const char* name, const std::function<void(std::ostream&)>& print) {
+//! @return whether it is there; else it has complained
+bool write(const options& with, const char* name, const std::function<void(std::ostream&)>& print) {
   const std::string why = stretto::tool::write_whole(with.out / name, print);
-  if (!why.empty()) refuse_output(with, name, why);
+  if (why.empty()) return true;
+  std::cout.flush();
+  complain(unwritable(with, name, why).what(), 1);
+  return false;
 }
 
 corpus read(const options& with) {
@@ -118,24 +127,31 @@ std::vector<std::string> resume(pipeline& made, const options& with) {
   return changes;
 }
 
-//! Tells of the traced steps, in files and where these are.
-void write_times(const pipeline& made, const account& told, const options& with) {
-  write(with, trace_name, [&](std::ostream& to) { write_trace(to, made, told); });
-  std::cout << '\n' << (with.out / trace_name).string() << ": the last steps, for ui.perfetto.dev";
-  if (told.machines > 1) std::cout << "; times of each machine from its own first instruction on";
+//! Tells of the traced steps, in files and where these are. @return whether all are there
+bool write_times(const pipeline& made, const account& told, const options& with) {
+  std::cout << '\n';
+  const bool traced =
+      write(with, trace_name, [&](std::ostream& to) { write_trace(to, made, told); });
+  if (traced) {
+    std::cout << (with.out / trace_name).string() << ": the last steps, for ui.perfetto.dev";
+    if (told.machines > 1) std::cout << "; times of each machine from its own first instruction on";
+    std::cout << '\n';
+  }
   std::string drawn;
-  write(with, picture_name, [&](std::ostream& to) { drawn = write_picture(to, made, told); });
-  std::cout << '\n'
-            << (with.out / picture_name).string() << ": "
+  if (!write(with, picture_name, [&](std::ostream& to) { drawn = write_picture(to, made, told); }))
+    return false;
+  std::cout << (with.out / picture_name).string() << ": "
             << (drawn.empty() ? "empty, because the clocks of several machines are not compared"
                               : drawn)
             << '\n';
+  return traced;
 }
 
 //! From the first evaluation to the last word.
 //! @param running  as train_steps() has it
-void train_and_tell(pipeline& made, const options& with, const processes& all,
-                    process_memory process, std::string& running) {
+//! @return the exit code: not 0 where something is lost, which it has told
+int train_and_tell(pipeline& made, const options& with, const processes& all,
+                   process_memory process, const early_end* asked, std::string& running) {
   const int cores = core_set::own().count();
   const std::vector<std::string> changes = resume(made, with);
   if (made.traced() && all.speaks())
@@ -146,10 +162,16 @@ void train_and_tell(pipeline& made, const options& with, const processes& all,
   std::optional<step_log> log;
   if (!with.log.empty() && all.speaks()) log.emplace(with.log, !with.resume.empty());
 
+  std::optional<saves> kept;
+  if (!with.save.empty()) kept.emplace(with.save);
+
+  end_if_asked(made, with, all, asked);
   introduce(std::cout, made, with, changes, cores);
   running = "evaluation before training";
   const double before = made.evaluate();
-  train_steps(made, with, all, log ? &*log : nullptr, running);
+  train_steps(made, with, all,
+              {.log = log ? &*log : nullptr, .kept = kept ? &*kept : nullptr, .asked = asked},
+              running);
   running = "evaluation after training";
   const double after = made.evaluate();
   refuse_divergence(made, after);
@@ -163,17 +185,21 @@ void train_and_tell(pipeline& made, const options& with, const processes& all,
       with.sample > 0 ? sampled_line(made, made.text(), how) : std::string();
   if (made.on_host()) process.most = most_resident_bytes().value_or(-1);
   const account told = take_account(made, process);
-  if (!all.speaks()) return;
+  if (!all.speaks()) return 0;
   write_table(std::cout, made, told);
   std::cout << '\n';
   write_memory(std::cout, made, told, with.pipeline.poison || with.pipeline.checked);
   if (with.check && made.on_host()) std::cout << "process: with the unpipelined model of --check, not estimated\n";
   if (with.pipeline.checked) std::cout << "process: with the clocks of --checked, not estimated\n";
-  if (made.traced()) write_times(made, told, with);
+  int code = made.traced() && !write_times(made, told, with) ? 1 : 0;
   if (with.sample > 0)
     std::cout << "\nheld-back beginning | what the model makes of it:\n" << sampled << '\n';
-  if (const std::string lost = log ? log->complaint() : ""; !lost.empty())
-    throw early_exit(1, lost);
+  std::cout.flush();
+  if (const std::string lost = log ? log->complaint() : ""; !lost.empty()) code = complain(lost, 1);
+  // What was saved later has all that was to be saved earlier.
+  if (const std::string lost = kept ? kept->complaint() : ""; !lost.empty())
+    code = complain(lost, kept->lacks_last() ? 1 : code);
+  return code;
 }
 
 //! Each process tells of its own ranks.
@@ -195,6 +221,14 @@ void refuse_own_inputs(const options& with, const processes& all) {
   for (const told_option& one : with.named)
     if (!with.log.empty() && one.name != "--log" && stretto::tool::same_file(one.value, with.log))
       throw early_exit(2, "--log " + with.log.string() + ": " + one.name + " is the same file");
+  // A checkpoint may make way there, also the one that it goes on from.
+  const std::filesystem::path previous =
+      with.save.empty() ? std::filesystem::path() : previous_of(with.save);
+  for (const told_option& one : with.named)
+    if (!previous.empty() && one.name != "--save" && one.name != "--resume" &&
+        stretto::tool::same_file(one.value, previous))
+      throw early_exit(2, one.name + " " + one.value + ": would be lost where --save " +
+                              with.save.string() + " keeps its " + previous.filename().string());
 }
 
 //! Leaves how far each rank came. @return where that is, for the end of a line
@@ -205,11 +239,6 @@ std::string keep_record(const std::string& record, const std::filesystem::path& 
   std::ofstream file(where);
   file << record << std::flush;
   return file ? "; how far each rank came: " + where.string() : std::string();
-}
-
-int complain(const std::string& words, int code) {
-  std::cerr << "train: " + words + '\n';  // in one piece, beside those of other processes
-  return code;
 }
 
 //! Of a step that has failed, while all that ran in it is still there.
@@ -238,8 +267,9 @@ std::string no_memory_for(const options& with) {
          " sequences of --context " + std::to_string(model.context);
 }
 
+//! @return the exit code of what is told already
 //! @throws common_end
-void run(const options& with, processes& all) try {
+int run(const options& with, processes& all, const early_end* asked) try {
   refuse_own_inputs(with, all);
   std::error_code absent;
   std::filesystem::remove(failure_file(with, all), absent);  // of an earlier run
@@ -253,7 +283,7 @@ void run(const options& with, processes& all) try {
   pipeline made(with.model, text, with.pipeline, with.learning);
   std::string running;
   try {
-    train_and_tell(made, with, all, process, running);
+    return train_and_tell(made, with, all, process, asked, running);
   } catch (const stretto::executor::execution_error& failed) {
     tell_failure(failed, running, with, all);
   }
@@ -267,17 +297,21 @@ int printed() {
 }
 
 //! Runs the program; @return its exit code.
-int train_in(processes& all, int argc, char** argv) {
+//! @param asked  to be there for the rest of it
+int train_in(processes& all, std::optional<early_end>& asked, int argc, char** argv) {
   try {
     options with = read_options(argc, argv);
     const device_choice device = read_device(with.device, with.transport);
     go_to(device, with.transport, argv);
     all.join(with.transport, with.join_timeout, with.pipeline);
     all.agree(with.common);
+    // Who waits for other processes is ended at once; and without a checkpoint there is nothing to
+    // wait for.
+    if (!with.save.empty()) asked.emplace();
     use(device, all.local(), with.pipeline);
     if (!all.speaks()) std::cout.rdbuf(nullptr);
-    run(with, all);
-    return all.speaks() ? printed() : 0;
+    const int lost = run(with, all, asked ? &*asked : nullptr);
+    return std::max(lost, all.speaks() ? printed() : 0);
   } catch (const agreed_end& end) {
     std::cout.flush();
     return all.speaks() ? complain(end.what(), ended_early) : ended_early;
@@ -301,8 +335,9 @@ int train_in(processes& all, int argc, char** argv) {
 }  // namespace
 
 int program(int argc, char** argv) {
+  std::optional<early_end> asked;
   processes all;
-  return all.end(train_in(all, argc, argv));
+  return all.end(train_in(all, asked, argc, argv));
 }
 
 }  // namespace train

@@ -1,6 +1,7 @@
 // A checkpoint goes on where it was saved, to the bit, on other ranks, chunks and schedules; what
 // is damaged is refused and changes nothing.
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,13 +13,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipeline/checkpoint.hpp"
 #include "pipeline/checkpoint_file.hpp"
+#include "pipeline/saves.hpp"
 #include "pipeline_support.hpp"
 
 using namespace train;
@@ -28,14 +32,24 @@ namespace fs = std::filesystem;
 namespace {
 
 bool no_hard_links = false;
+//! What happens once, when a checkpoint is complete and not yet in its place.
+std::function<void()> meanwhile;
+//! Of the places that a file was put in, how many held none.
+int empty_places = 0;
 
 }  // namespace
 
 //! In the place of the system's: as file systems without hard links answer.
 extern "C" int link(const char* from, const char* to) noexcept {
+  if (meanwhile) std::exchange(meanwhile, nullptr)();
   if (!no_hard_links) return ::linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
   errno = EPERM;
   return -1;
+}
+
+extern "C" int rename(const char* from, const char* to) noexcept {
+  if (::access(to, F_OK) != 0) ++empty_places;
+  return ::renameat(AT_FDCWD, from, AT_FDCWD, to);
 }
 
 namespace {
@@ -197,22 +211,149 @@ TEST_CASE("only a checkpoint makes way for one") {
   CHECK(refusal_to_save() == "is no regular file");
   fs::remove(here.file);
 
-  // Nothing, a checkpoint, and the beginning of one that could not be written to its end.
+  // Nothing, the beginning of one that could not be written to its end, and a checkpoint.
   write(here.file, "");
   CHECK(why_not_saved(here.file).empty());
   save_checkpoint(here.file, made);
-  write(here.file.string() + ".new", read(here.file).substr(0, 10));
+  write(here.file, read(here.file).substr(0, 10));
   CHECK(why_not_saved(here.file).empty());
+  save_checkpoint(here.file, made);
   save_checkpoint(here.file, made);
   CHECK(fs::exists(previous));
 }
 
+TEST_CASE("of two runs that save to one file, each puts its own there as a whole") {
+  const folder here;
+  const pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3};
+  std::vector<std::string> saved;
+  std::vector<pipeline> runs;
+  runs.reserve(3);
+  for (int steps = 0; steps < 3; ++steps) {
+    runs.push_back(make(settings, learning()));
+    for (int step = 0; step < steps; ++step) runs.back().step();
+    save_checkpoint(here.file, runs.back());
+    saved.push_back(read(here.file));
+  }
+  const fs::path previous = previous_of(here.file);
+  std::vector<fs::path> seen;
+  meanwhile = [&] {
+    for (const fs::directory_entry& each : fs::directory_iterator(here.path))
+      if (each.path() != here.file && each.path() != previous) seen.push_back(each.path());
+    save_checkpoint(here.file, runs[1]);
+    CHECK(read(here.file) == saved[1]);
+    CHECK(read(previous) == saved[2]);
+  };
+  empty_places = 0;
+  save_checkpoint(here.file, runs[0]);
+  CHECK(empty_places == 0);
+  CHECK(read(here.file) == saved[0]);
+  CHECK(read(previous) == saved[1]);
+  CHECK(seen == std::vector<fs::path>{here.file.string() + ".new-" + std::to_string(::getpid())});
+  CHECK(std::distance(fs::directory_iterator(here.path), {}) == 2);
+}
+
+TEST_CASE("what killed processes have left is removed, and nothing else that is called so") {
+  const folder here;
+  const pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3};
+  pipeline made = make(settings, learning());
+  const auto beside = [&](const std::string& ending) {
+    return fs::path(here.file.string() + ending);
+  };
+  const std::string own = ".new-" + std::to_string(::getpid());
+  save_checkpoint(beside("other"), made);
+  const std::string good = read(beside("other"));
+  write(here.path / "usual", "");
+  CHECK(fs::status(beside("other")).permissions() == fs::status(here.path / "usual").permissions());
+  fs::remove(here.path / "usual");
+  const auto leave = [&](const std::string& ending, const std::string& contents) {
+    write(beside(ending), contents);
+    fs::permissions(beside(ending), fs::perms::sticky_bit, fs::perm_options::add);
+  };
+  // Before it was in its place, while it was written, and where the machine has gone down, too.
+  for (const std::string& left : {std::string(".new-1"), std::string(".new-1-2"), own})
+    leave(left, good);
+  leave(".new-2", good.substr(0, 3));
+  leave(".new-3", std::string(100, '\0'));
+  // Whoever writes one holds it.
+  leave(".new-4", good);
+  const int held = ::open(beside(".new-4").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(held, LOCK_EX | LOCK_NB) == 0);
+  save_checkpoint(beside(".new-5"), made);
+  write(beside(".new-6"), "precious\n");
+  for (const char* not_one : {".new-7x", ".new-", ".new"}) leave(not_one, good);
+  fs::create_directory(beside(".new-8"));
+  fs::create_symlink(beside("other"), beside(".new-9"));
+  REQUIRE(::mkfifo(beside(".new-10").c_str(), 0600) == 0);
+  const auto names = [&] {
+    std::vector<std::string> endings;
+    for (const fs::directory_entry& each : fs::directory_iterator(here.path))
+      endings.push_back(each.path().string().substr(here.file.string().size()));
+    std::ranges::sort(endings);
+    return endings;
+  };
+  const std::vector<std::string> kept{"",       ".new",    ".new-",  ".new-10", ".new-4", ".new-5",
+                                      ".new-6", ".new-7x", ".new-8", ".new-9",  "other"};
+  save_checkpoint(here.file, made);
+  CHECK(names() == kept);
+  CHECK(read(here.file) == good);
+  CHECK(read(beside(".new-5")) == good);
+  CHECK(read(beside(".new-6")) == "precious\n");
+  CHECK(read(beside("other")) == good);
+  // Its own name has something else; then nobody holds the other any more.
+  write(beside(own), "precious\n");
+  ::close(held);
+  save_checkpoint(here.file, made);
+  CHECK(read(here.file) == good);
+  CHECK(read(beside(own)) == "precious\n");
+  CHECK_FALSE(fs::exists(beside(".new-4")));
+}
+
+TEST_CASE("one that is not written ends nothing; told is each, and what there is at the end") {
+  const folder here;
+  const pipeline_settings settings{.schedule = "1f1b", .ranks = 2, .microbatches = 3};
+  pipeline made = make(settings, learning());
+  const std::string name = "--save " + here.file.string() + ": ";
+  const auto in_the_way = [&](const auto& act) {
+    fs::create_directory(previous_of(here.file));
+    act();
+    fs::remove(previous_of(here.file));
+  };
+  const std::string why = previous_of(here.file).string() + ": Is a directory";
+  saves kept(here.file);
+  made.step();
+  in_the_way([&] {
+    CHECK(kept.add(made, false) ==
+          name + "not written after step 1: " + why + "; training goes on");
+  });
+  CHECK(kept.lacks_last());
+  CHECK(kept.complaint() ==
+        name + "not written 1 of 1 time, after step 1: " + why + "; it is as it was");
+  made.step();
+  CHECK(kept.add(made, false).empty());
+  CHECK_FALSE(kept.lacks_last());
+  CHECK(kept.complaint() ==
+        name + "not written 1 of 2 times, after step 1: " + why + "; it has step 2");
+  const std::string good = read(here.file);
+  made.step();
+  in_the_way([&] { CHECK(kept.add(made, true) == name + "not written after step 3: " + why); });
+  CHECK(kept.lacks_last());
+  CHECK(kept.complaint() ==
+        name + "not written 2 of 3 times, the last time after step 3: " + why + "; it has step 2");
+  CHECK(read(here.file) == good);
+  made.state(5, 0).square[1] = std::numeric_limits<float>::infinity();
+  CHECK_THROWS_AS(kept.add(made, false), diverged_checkpoint);
+  saves other(here.path / "other");
+  CHECK(other.complaint().empty());
+}
+
 TEST_CASE("a name that leaves no room for the others is refused before training") {
   const folder here;
-  const std::string longest(255 - std::string(".previous").size(), 'x');
+  const std::string previous = ".previous", fresh = ".new-" + std::to_string(::getpid());
+  const std::string longest(255 - std::max(previous.size(), fresh.size()), 'x');
   CHECK(why_not_saved(here.path / longest).empty());
   CHECK(why_not_saved(here.path / (longest + 'x')) ==
-        (here.path / (longest + "x.previous")).string() + ": File name too long");
+        (here.path / (longest + 'x')).string() +
+            (previous.size() >= fresh.size() ? previous : fresh) + ": File name too long");
   CHECK(why_not_saved(here.path / std::string(300, 'x')) == "File name too long");
 }
 

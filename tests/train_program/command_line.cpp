@@ -322,6 +322,7 @@ TEST_CASE("help names every option, and is no error") {
                              "--check",
                              "--save ",
                              "--save-every",
+                             "FILE.previous",
                              "--log ",
                              "--resume",
                              "--precision",

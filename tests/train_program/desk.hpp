@@ -41,6 +41,15 @@ struct desk {
     return test_support::run(STRETTO_TRAIN_PATH,
                              "--out=" + out.path() + " " + arguments + " " + text.path());
   }
+  //! As where a disk is full when files have a few lines. @return all that it says, and behind that
+  //! "ended with 0"
+  std::string train_on_full_disk(const std::string& arguments) const {
+    return test_support::run(
+               "sh",
+               "-c '{ trap \"\" XFSZ; ulimit -f 1; \"" STRETTO_TRAIN_PATH "\" --out=" + out.path() +
+                   " " + arguments + " " + text.path() + "; echo ended with $?; } 2>&1 | cat'")
+        .out;
+  }
   std::string left(const char* name) const {
     return contents(std::filesystem::path(out.path()) / name);
   }

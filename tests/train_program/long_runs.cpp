@@ -2,6 +2,7 @@
 // leaves a line; cores are those that it may use.
 #include <doctest/doctest.h>
 #include <sched.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -38,6 +39,10 @@ std::vector<std::string> columns_of(const std::string& line) {
   for (std::string one; std::getline(columns, one, ',');) made.push_back(one);
   return made;
 }
+
+//! For a shell: whether the program that it has started last keeps a SIGTERM.
+const std::string heeds =
+    "heeds() { test $((0x$(sed -n 's/^SigCgt:[^0-9a-f]*//p' /proc/$!/status) & 0x4000)) -ne 0; }\n";
 
 //! Trains for hours, but for the signal that it gets after its first step.
 outcome signalled(const desk& at, const std::string& with, const std::string& signal) {
@@ -87,6 +92,61 @@ TEST_CASE("a signal ends a run after its step, which is saved; without --save at
   CHECK(std::filesystem::exists(file));
 }
 
+TEST_CASE("a signal before the first step ends a run without one, and what was saved stays") {
+  const desk here;
+  const std::string file = here.left_path("saved"), pipe = here.left_path("pipe");
+  REQUIRE(here.train(small("--save " + file)).exit == 0);
+  const std::string good = contents(file);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  // It waits for its text when it is asked to end, and is given it then.
+  const auto asked = [&](const std::string& with, const std::string& signals) {
+    const temporary script("asked.sh");
+    script.write("\"" + std::string(STRETTO_TRAIN_PATH) + "\" --out=" + here.out.path() + " " +
+                 small(with) + " " + pipe + " >" + here.left_path("said") + " &\n" + heeds +
+                 "until heeds; do kill -0 $! || exit; sleep 0.02; done\n"
+                 "kill -TERM $!\nwhile heeds; do sleep 0.02; done\n" +
+                 signals + "wait $!\necho ended with $?\n");
+    return test_support::run("timeout", "-k 5 60 sh " + script.path());
+  };
+  const std::string give = "cat " + here.text.path() + " >" + pipe + "\n";
+  const outcome on = asked("--steps 8 --resume " + file + " --save " + file, give);
+  CHECK(on.out == "ended with 3\n");
+  CHECK(on.err == "train: SIGTERM ends it before step 5 of 8; " + file + " is as it was\n");
+  CHECK(contents(file) == good);
+  CHECK_FALSE(std::filesystem::exists(file + ".previous"));
+  CHECK_FALSE(has(contents(here.left_path("said")), "step "));
+  const std::string none = here.left_path("none");
+  const outcome first = asked("--save " + none, give);
+  CHECK(first.out == "ended with 3\n");
+  CHECK(first.err == "train: SIGTERM ends it before step 1 of 4; " + none + " is as it was\n");
+  CHECK_FALSE(std::filesystem::exists(none));
+  // A second one ends it at once.
+  CHECK(asked("--save " + none, "kill -TERM $!\n").out == "ended with 143\n");
+}
+
+TEST_CASE("a signal behind the last step ends nothing, a second one at once") {
+  for (const bool twice : {false, true}) {
+    CAPTURE(twice);
+    const desk here;
+    const std::string trace = here.left_path("trace.json"), file = here.left_path("saved");
+    REQUIRE(::mkfifo(trace.c_str(), 0600) == 0);
+    // All that it writes is read; before that it waits there.
+    const temporary script("late.sh");
+    script.write("\"" + std::string(STRETTO_TRAIN_PATH) + "\" --out=" + here.out.path() + " " +
+                 small("--save " + file) + " " + here.text.path() + " >" + here.left_path("said") +
+                 " &\nuntil test -e " + file + "; do kill -0 $! || exit; sleep 0.02; done\n" +
+                 "kill -TERM $!\n" +
+                 (twice ? heeds + "while heeds; do sleep 0.02; done\nkill -TERM $!\n"
+                        : "cat " + trace + " >" + here.left_path("read") + "\n") +
+                 "wait $!\necho ended with $?\n");
+    const outcome ended = test_support::run("timeout", "-k 5 60 sh " + script.path());
+    CHECK(ended.out == (twice ? "ended with 143\n" : "ended with 0\n"));
+    const std::string said = here.left("said");
+    CHECK(has(said, "held-back beginning") == !twice);
+    CHECK(has(here.left("read"), "\"traceEvents\"") == !twice);
+  }
+}
+
 TEST_CASE("each step leaves a line, behind those of the run that is gone on with") {
   const desk here;
   const std::string file = here.left_path("saved"), log = here.left_path("log.csv");
@@ -123,6 +183,15 @@ TEST_CASE("each step leaves a line, behind those of the run that is gone on with
   CHECK(contents(log) == four);
   refused("--log " + here.text.path() + "2 --save " + here.text.path() + "2",
           "--log " + here.text.path() + "2: --save is the same file");
+  const std::string previous = file + ".previous";
+  refused(
+      "--save " + file + " --log " + previous,
+      "--log " + previous + ": would be lost where --save " + file + " keeps its saved.previous");
+  std::filesystem::create_symlink("saved", here.left_path("link"));
+  refused("--save " + here.left_path("link") + " --log " + here.out.path() + "/./saved.previous",
+          "--log " + here.out.path() + "/./saved.previous: would be lost where --save " +
+              here.left_path("link") + " keeps its saved.previous");
+  CHECK_FALSE(std::filesystem::exists(previous));
   refused("--resume " + file + " --steps 5 --log " + here.text.path(),
           "--log " + here.text.path() + ": FILES is the same file");
   refused("--steps 5 --log /dev/null", "--log /dev/null: is no regular file");
@@ -150,20 +219,70 @@ TEST_CASE("what a full disk does not take of the log is told at once, and ends n
   const desk here;
   const std::string log = here.left_path("log.csv");
   // Some lines fit in so many blocks.
-  const outcome full =
-      test_support::run("sh", std::string("-c 'trap \"\" XFSZ; ulimit -f 1; \"") +
-                                  STRETTO_TRAIN_PATH + "\" --out=" + here.out.path() + " " +
-                                  small("--steps 20 --log " + log) + " " + here.text.path() + "'");
-  CHECK(full.err.starts_with("train: --log " + log + ": step "));
-  CHECK(has(full.err, " cannot be written: File too large; training goes on\n"));
-  CHECK(std::ranges::count(full.err, '\n') == 2);
-  CHECK(has(full.err, "trace.json cannot be written there: "));  // which comes after training
+  const std::string full = here.train_on_full_disk(small("--steps 20 --log " + log));
+  const auto at = full.find("\ntrain: --log " + log + ": step ");
+  REQUIRE(at != std::string::npos);
+  CHECK(at < full.find("\nstep 20/20 "));
+  CHECK(has(full, " cannot be written: File too large; training goes on\n"));
+  CHECK(has(full, " steps are missing: File too large\nended with 1\n"));
   const std::string left = contents(log);
   CHECK(left.ends_with("\n"));
   const std::vector<std::string> lines = lines_of(left);
   REQUIRE(lines.size() > 2);
   CHECK(lines.size() < 20);
   for (const std::string& line : lines) CHECK(std::ranges::count(line, ',') == 7);
+}
+
+TEST_CASE("what a full disk does not take of a checkpoint is told at once, and ends no training") {
+  const desk here;
+  const std::string file = here.left_path("saved");
+  const auto full = [&](const std::string& more) {
+    return here.train_on_full_disk(small("--save-every 2 --save " + file + more));
+  };
+  const std::string name = "\ntrain: --save " + file + ": not written ";
+  const std::string why = ": cannot be written: File too large";
+  std::string said = full("");
+  INFO(said);
+  const auto at = said.find(name + "after step 2" + why + "; training goes on\n");
+  REQUIRE(at != std::string::npos);
+  CHECK(at < said.find("\nstep 3/4 "));
+  CHECK(has(said, name + "after step 4" + why + "\n"));
+  CHECK(has(said, "\nheld-back beginning | what the model makes of it:\n"));
+  CHECK(said.ends_with(name + "2 of 2 times, the last time after step 4" + why +
+                       "; it is as it was\nended with 1\n"));
+  CHECK_FALSE(std::filesystem::exists(file));
+  // What was there before stays.
+  REQUIRE(here.train(small("--save " + file)).exit == 0);
+  const std::string good = contents(file);
+  said = full(" --steps 6 --resume " + file);
+  INFO(said);
+  CHECK(said.ends_with("after step 6" + why + "; it is as it was\nended with 1\n"));
+  CHECK(contents(file) == good);
+  CHECK_FALSE(std::filesystem::exists(file + ".previous"));
+}
+
+TEST_CASE("where a checkpoint cannot be written for a while, training goes on, and is saved then") {
+  const desk here;
+  const std::string file = here.left_path("link");
+  for (const char* name : {"disk", "back"}) std::filesystem::create_directory(here.left_path(name));
+  std::filesystem::create_symlink("disk/saved", file);
+  // It is taken away when there is one, and comes back without it when that was told.
+  const temporary script("for_a_while.sh");
+  script.write(
+      "cd " + here.out.path() + "\n\"" + std::string(STRETTO_TRAIN_PATH) + "\" --out=. " +
+      small("--steps 1000000 --save-every 1 --save link ") + " " + here.text.path() +
+      " >said 2>told &\nwait_for() { until \"$@\"; do kill -0 $! || exit; sleep 0.02; done; }\n"
+      "wait_for test -e disk/saved\nmv disk away\n"
+      "wait_for grep -q 'training goes on' told\nmv back disk\n"
+      "wait_for test -e disk/saved\nkill -TERM $!\nwait $!\necho ended with $?\n");
+  const outcome ended = test_support::run("timeout", "-k 5 60 sh " + script.path());
+  const std::string told = here.left("told");
+  INFO(told);
+  CHECK(ended.out == "ended with 3\n");
+  CHECK(told.starts_with("train: --save link: not written after step "));
+  CHECK(has(told, "; training goes on\n"));
+  CHECK(has(told, "; link has it, for --resume\n"));
+  CHECK(has(here.train(small("--steps 1 --resume " + file)).err, "the checkpoint has "));
 }
 
 TEST_CASE("cores that a launcher keeps from a process are not counted") {

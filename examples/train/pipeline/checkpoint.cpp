@@ -20,6 +20,7 @@
 #include "model/pieces.hpp"
 #include "model/shards.hpp"
 #include "pipeline/checkpoint_file.hpp"
+#include "pipeline/fresh_file.hpp"
 #include "tool/whole_file.hpp"
 
 namespace train {
@@ -125,6 +126,21 @@ std::string why_kept(const std::filesystem::path& file) {
   return "holds something else than a checkpoint, which would be lost";
 }
 
+//! Gives what the file holds its second name, so that at no time there is none. Where a file can
+//! have but one, there is the previous one for a moment.
+//! @return whether it has it; else see `errno`
+bool keep_old(const std::filesystem::path& file) {
+  const std::filesystem::path previous = previous_of(file);
+  // Another run that saves to this file may keep one between the two calls.
+  for (int times = 0; times < 100; ++times) {
+    std::error_code none;
+    std::filesystem::remove(previous, none);
+    if (::link(file.c_str(), previous.c_str()) == 0 || errno == ENOENT) return true;
+    if (errno != EEXIST) return std::rename(file.c_str(), previous.c_str()) == 0 || errno == ENOENT;
+  }
+  return true;
+}
+
 //! What is in a checkpoint beside its numbers.
 struct checkpoint_header {
   long step = 0;
@@ -163,13 +179,21 @@ checkpoint_header read_header(const std::filesystem::path& path, std::string_vie
 
 }  // namespace
 
+std::filesystem::path previous_of(const std::filesystem::path& file) {
+  return with_ending(behind_links(file), ".previous");
+}
+
 std::string why_not_saved(const std::filesystem::path& named) {
   const std::filesystem::path file = behind_links(named);
-  for (const char* ending : {"", ".previous", ".new"}) {
-    const std::filesystem::path each = with_ending(file, ending);
+  for (const std::filesystem::path& each : {file, previous_of(file)}) {
     const std::string why = why_kept(each);
     if (!why.empty()) return each == named ? why : each.string() + ": " + why;
   }
+  // Whatever has this name stays, but it must not be too long.
+  const std::filesystem::path fresh = fresh_file::usual_name(file);
+  std::error_code none;
+  if (!std::filesystem::status_known(std::filesystem::symlink_status(fresh, none)))
+    return fresh.string() + ": " + none.message();
   return why_not_filled(folder_of(file));
 }
 
@@ -178,50 +202,41 @@ void save_checkpoint(const std::filesystem::path& named, const pipeline& from) {
     each_saved(from, [](const saved_part&, const std::vector<float>&) {});
     return;
   }
-  if (const std::string why = why_not_saved(named); !why.empty()) throw bad_checkpoint(named, why);
   const std::filesystem::path file = behind_links(named);
-  const auto refuse = [&](const char* what) {
-    const std::string why = std::strerror(errno);
-    throw bad_checkpoint(file, std::string(what) + ": " + why);
+  std::optional<bad_checkpoint> wrong;
+  const auto note = [&](const char* what) {
+    if (!wrong) wrong.emplace(file, std::string(what) + ": " + std::strerror(errno));
   };
-  const std::filesystem::path fresh = with_ending(file, ".new");
-  std::error_code error;
-  {
-    const descriptor out(fresh, O_WRONLY | O_CREAT | O_TRUNC);
-    if (!out.open()) refuse("cannot be written");
-    int why = 0;  // it could not be written
-    std::string diverged;
-    const auto write = [&](std::string_view text) {
-      if (why == 0 && !(out.write(text) && out.write(checksum_line(text)))) why = errno;
-    };
-    nlohmann::ordered_json header = identity(from);
-    header["step"] = from.steps_done();
-    header.update(course(from));
-    write(std::string(checkpoint_magic) + header.dump() + '\n');
-    each_saved(from, [&](const saved_part& part, const std::vector<float>& numbers) {
-      if (diverged.empty() && !all_finite(numbers)) diverged = part.words();
-      write(bytes_of(numbers));
-    });
-    if (why == 0 && !out.sync()) why = errno;
-    if (why != 0 || !diverged.empty()) std::filesystem::remove(fresh, error);
-    errno = why;
-    if (why != 0) refuse("cannot be written");
-    if (!diverged.empty())
-      throw bad_checkpoint(file, "is not written: after step " + std::to_string(from.steps_done()) +
-                                     " " + diverged +
-                                     " is not finite: training has diverged (try a lower learning "
-                                     "rate)");
+  std::optional<fresh_file> fresh;
+  if (const std::string why = why_not_saved(named); !why.empty()) {
+    wrong.emplace(named, why);
+  } else {
+    remove_leftovers(file);
+    if (!fresh.emplace(file).open()) note("cannot be written");
   }
-  // The old one gets its second name first: at no time is there none. Where a file can have but one,
-  // there is the previous one for a moment.
-  const std::filesystem::path previous = with_ending(file, ".previous");
-  if (std::filesystem::exists(file, error)) {
-    std::filesystem::remove(previous, error);
-    if (::link(file.c_str(), previous.c_str()) != 0 &&
-        std::rename(file.c_str(), previous.c_str()) != 0)
-      refuse("the old one cannot be kept");
-  }
-  if (std::rename(fresh.c_str(), file.c_str()) != 0) refuse("cannot be put in its place");
+  const auto write = [&](std::string_view text, std::string_view sum) {
+    if (!wrong && !(fresh->write(text) && fresh->write(sum))) note("cannot be written");
+  };
+  nlohmann::ordered_json header = identity(from);
+  header["step"] = from.steps_done();
+  header.update(course(from));
+  const std::string head = std::string(checkpoint_magic) + header.dump() + '\n';
+  write(head, checksum_line(head));
+  // What is wrong here keeps the others from nothing: they bring what they hold, and go on.
+  std::string diverged;
+  each_saved(from, [&](const saved_part& part, const std::vector<float>& numbers) {
+    if (diverged.empty() && !all_finite(numbers)) diverged = part.words();
+    if (!wrong) write(bytes_of(numbers), checksum_line(bytes_of(numbers)));
+  });
+  if (!diverged.empty())
+    throw diverged_checkpoint(file, "is not written: after step " +
+                                        std::to_string(from.steps_done()) + " " + diverged +
+                                        " is not finite: training has diverged (try a lower "
+                                        "learning rate)");
+  if (!wrong && !fresh->sync()) note("cannot be written");
+  if (!wrong && !keep_old(file)) note("the old one cannot be kept");
+  if (!wrong && !fresh->put()) note("cannot be put in its place");
+  if (wrong) throw bad_checkpoint(*wrong);
   // A folder that cannot be synchronised leaves the rename to the system.
   if (const descriptor names(folder_of(file), O_RDONLY | O_DIRECTORY); names.open()) names.sync();
 }

@@ -14,9 +14,18 @@ namespace train {
 
 //! A file that is no checkpoint, is damaged, or is one of another model: which file, and why.
 struct bad_checkpoint : std::runtime_error {
-  bad_checkpoint(const std::filesystem::path& file, const std::string& why)
-      : std::runtime_error(file.string() + ": " + why) {}
+  bad_checkpoint(const std::filesystem::path& file, const std::string& why_)
+      : std::runtime_error(file.string() + ": " + why_), why(why_) {}
+  std::string why;
 };
+
+//! Numbers to save of which not all are finite: there is nothing to go on with.
+struct diverged_checkpoint : bad_checkpoint {
+  using bad_checkpoint::bad_checkpoint;
+};
+
+//! FILE.previous, of the file that links lead to: what it held before it was last saved.
+std::filesystem::path previous_of(const std::filesystem::path& file);
 
 //! Why no checkpoint could be written there now, nor put in the place of what is there; empty: it could.
 //! Only checkpoints make way, and what symbolic links lead to, not the links.
@@ -25,9 +34,10 @@ std::string why_not_saved(const std::filesystem::path& file);
 //! Writes parameters, both moments, the step, the seed and what training went by, each part with its
 //! checksum. The file is there as a whole or not at all, whatever happens meanwhile; what it held
 //! before is then found as FILE.previous (where the file system knows no hard links, for a moment only
-//! there). Between steps only. Of several processes, all call it, and one writes.
-//! @throws bad_checkpoint when it cannot be written, or not all numbers are finite; the old file is as
-//!         it was
+//! there). Nor is it torn where several runs save to one file: it is the last one's. Between steps
+//! only. Of several processes, all call it, and one writes.
+//! @throws bad_checkpoint when it cannot be written, where this process writes, and
+//!         diverged_checkpoint when not all numbers are finite; the old file is as it was
 void save_checkpoint(const std::filesystem::path& file, const pipeline& from);
 
 //! Sets a pipeline of the same model and seed to what the file holds. The next step is the one that

@@ -1,6 +1,8 @@
 #include "pipeline/checkpoint_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -44,13 +46,13 @@ std::string_view bytes_of(std::span<const float> numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
 }
 
-std::filesystem::path with_ending(std::filesystem::path file, const char* ending) {
+std::filesystem::path with_ending(std::filesystem::path file, const std::string& ending) {
   file += ending;
   return file;
 }
 
-descriptor::descriptor(const std::filesystem::path& path, int flags)
-    : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+descriptor::descriptor(const std::filesystem::path& path, int flags, mode_t mode)
+    : number_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
 
 descriptor::~descriptor() {
   if (number_ >= 0) ::close(number_);
@@ -68,6 +70,26 @@ bool descriptor::write(std::string_view text) const {
 
 bool descriptor::sync() const {
   return ::fsync(number_) == 0;
+}
+
+bool descriptor::lock() const {
+  return ::flock(number_, LOCK_EX | LOCK_NB) == 0;
+}
+
+bool descriptor::is_at(const std::filesystem::path& path) const {
+  struct ::stat own {};
+  struct ::stat there {};
+  return ::fstat(number_, &own) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+         own.st_dev == there.st_dev && own.st_ino == there.st_ino;
+}
+
+mode_t descriptor::mode() const {
+  struct ::stat own {};
+  return ::fstat(number_, &own) == 0 ? own.st_mode : 0;
+}
+
+bool descriptor::set_permissions(mode_t mode) const {
+  return ::fchmod(number_, mode & 07777) == 0;
 }
 
 off_t descriptor::size() const {
@@ -143,8 +165,7 @@ void saved_file::refuse() const {
 
 void saved_file::refuse_as_damaged(const std::string& what) const {
   std::error_code none;
-  const std::filesystem::path previous =
-      with_ending(stretto::tool::behind_links(path_), ".previous");
+  const std::filesystem::path previous = previous_of(path_);
   throw bad_checkpoint(path_, "is damaged: " + what + " is not that of its contents" +
                                   (std::filesystem::exists(previous, none)
                                        ? "; the one before it is " + previous.string()

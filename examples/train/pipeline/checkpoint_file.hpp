@@ -28,13 +28,14 @@ std::string checksum_line(std::string_view of);
 
 std::string_view bytes_of(std::span<const float> numbers);
 
-//! The file's other names: what it held before, what is to take its place.
-std::filesystem::path with_ending(std::filesystem::path file, const char* ending);
+//! Another name, beside the file's.
+std::filesystem::path with_ending(std::filesystem::path file, const std::string& ending);
 
 //! An open file, closed at the end.
 class descriptor {
  public:
-  descriptor(const std::filesystem::path& path, int flags);
+  //! @param mode  that it gets if it is made, less the umask
+  descriptor(const std::filesystem::path& path, int flags, mode_t mode = 0666);
   ~descriptor();
   descriptor(const descriptor&) = delete;
   descriptor& operator=(const descriptor&) = delete;
@@ -42,6 +43,13 @@ class descriptor {
   bool open() const { return number_ >= 0; }
   bool write(std::string_view text) const;
   bool sync() const;
+  //! Against all others, in other processes, too, until it is closed. Waits for nobody.
+  bool lock() const;
+  //! Whether the file still has the name.
+  bool is_at(const std::filesystem::path& path) const;
+  //! Its type and permissions; 0: `errno` says why not
+  mode_t mode() const;
+  bool set_permissions(mode_t mode) const;
   //! Of the file. -1: `errno` says why
   off_t size() const;
   //! From a place in the file. @return how many bytes there were; -1: `errno` says why
