@@ -42,9 +42,9 @@ struct model {
   static float loss_gradient(float y) { return (y - 1) / (replicas * form.microbatches); }
 };
 
-//! One replica of the model, on all of its ranks: each job touches its own stage's part alone.
-struct replica : model {
-  int index = 0;
+//! One rank of a replica of the model: each job touches its own stage's part alone.
+struct worker : model {
+  int replica = 0;
 
   //! Refused, by rank, job and bytes, where it is not as long as the stages take it for.
   static float* row(const context& at, buffer_role role) {
@@ -53,7 +53,7 @@ struct replica : model {
   static bool is_last(const context& at) { return at.what.stage + 1 == depth; }
   float input(const context& at, int k) const {
     return at.what.stage > 0 ? row(at, buffer_role::input)[k]
-                             : data(index * form.microbatches + at.what.microbatch, k);
+                             : data(replica * form.microbatches + at.what.microbatch, k);
   }
   // Nobody sends the last stage a gradient: it makes one of its output, where it has saved that.
   static float* gradient(const context& at) {
@@ -74,9 +74,12 @@ struct replica : model {
   void backward_weight(const context& at) {
     for (int k = 0; k < width; ++k) gradients[at.what.stage][k] += gradient(at)[k] * input(at, k);
   }
-  //! Right behind a stage's last backward, while other stages are still under way.
+  //! Right behind a stage's last backward, while other stages are still under way. Of two
+  //! directions once more in the end: then that sum is added to the other direction's.
   void reduce_grad(const context& at) const {
-    std::ranges::copy(gradients[at.what.stage], row(at, buffer_role::collective));
+    const auto sum = at.summed(at.what.stage);
+    std::ranges::copy(sum.empty() ? gradients[at.what.stage] : sum,
+                      row(at, buffer_role::collective));
   }
   //! Here a trainer updates the weights of the rank's stages; the sums are given for those alone.
   void optimizer(const context& at) {
@@ -84,19 +87,19 @@ struct replica : model {
   }
 };
 
-//! @return whether both replicas have the gradients of all micro-batches
-bool train(const char* name, const stretto::shared& workers) {
-  replica copies[replicas];
-  for (int i = 0; i < replicas; ++i) copies[i].index = i;
-  const auto call = [&](auto job) {  // ranks are workers: replica d of rank r is r * replicas + d
-    return [&copies, job](const context& at) { (copies[at.rank % replicas].*job)(at); };
+//! @return whether all workers have the gradients of all micro-batches
+bool train(const char* name, const stretto::shared& workers, const stretto::placement& where) {
+  worker each[form.ranks * replicas];  // replica d of rank r is worker r * replicas + d
+  for (int i = 0; i < form.ranks * replicas; ++i) each[i].replica = i % replicas;
+  const auto call = [&](auto job) {
+    return [&each, job](const context& at) { (each[at.rank].*job)(at); };
   };
   // A schedule's whole backwards call both halves.
-  stretto::executor::callback_stage stage({.forward = call(&replica::forward),
-                                           .backward_input = call(&replica::backward_input),
-                                           .backward_weight = call(&replica::backward_weight),
-                                           .reduce_grad = call(&replica::reduce_grad),
-                                           .optimizer = call(&replica::optimizer)});
+  stretto::executor::callback_stage stage({.forward = call(&worker::forward),
+                                           .backward_input = call(&worker::backward_input),
+                                           .backward_weight = call(&worker::backward_weight),
+                                           .reduce_grad = call(&worker::reduce_grad),
+                                           .optimizer = call(&worker::optimizer)});
   const std::vector<stretto::executor::stage*> all(workers.plans().size(), &stage);
   stretto::executor::engine(workers, all).step();  // or it says why there are no plans
 
@@ -110,26 +113,33 @@ bool train(const char* name, const stretto::shared& workers) {
       for (int s = depth - 1; s >= 0; arrived *= plain.weights[s--][k])
         plain.gradients[s][k] += arrived * x[s];
     }
-    for (const replica& one : copies)
-      for (int s = 0; s < depth; ++s) equal &= one.gradients[s][k] == plain.gradients[s][k];
+    // A stage's gradients are on the rank that has it; of two directions on two.
+    for (int s = 0; s < depth; ++s)
+      for (const int rank : {where.rank_in(0, s), where.rank_in(1, s)})
+        for (int d = 0; d < replicas; ++d)
+          equal &= each[rank * replicas + d].gradients[s][k] == plain.gradients[s][k];
   }
   std::cout << name << ": " << all.size() << " workers, first gradient of each stage:";
-  for (const auto& of_stage : copies[0].gradients) std::cout << ' ' << of_stage[0];
+  for (int s = 0; s < depth; ++s)
+    std::cout << ' ' << each[where.rank_in(0, s) * replicas].gradients[s][0];
   std::cout << (equal ? ", equal" : ", DIFFERENT") << " without a pipeline\n";
   return equal;
 }
 
 int main(int count, char** words) {
-  bool equal = train("compiled zbv", stretto::shared(step::plans(), 1, replicas));
+  bool equal = train("compiled zbv", stretto::shared(step::plans(), 1, replicas),
+                     place(stretto::schedule::zbv{}.placed(), form));
 
   const char* const name = count > 1 ? words[1] : "interleaved";
   const auto schedule = stretto::schedule::by_name(name);
   if (!schedule) return std::cerr << name << ": there is no such schedule\n", 2;
-  const stretto::job_table costs(form.ranks, form.chunks);
+  if (schedule->forward_only) return std::cerr << name << ": it has no gradients to sum\n", 2;
+  const stretto::placement where = place(schedule->placed(), form);
+  const stretto::job_table costs(form.ranks, where.chunks);
   stretto::plan_request wanted = stretto::request_of(rows{}, depth);
   wanted.data_parallel = true;
   const stretto::planned made(*schedule, form, costs.view(), stretto::overlap::separate{}, wanted);
   if (!made.answer()) return std::cerr << name << ": " << to_text(made.answer()).view() << '\n', 2;
-  equal &= train(name, stretto::shared(made.plans(), 1, replicas));
+  equal &= train(name, stretto::shared(made.plans(), 1, replicas), where);
   return equal ? 0 : 1;
 }

@@ -30,21 +30,21 @@ float updated(float weight, float gradient) {
   return weight - gradient / 4;
 }
 
-//! One replica of the model, on all of its ranks. Of the weights it has no more than its half.
-struct replica {
-  int index;
+//! One rank of a replica of the model. Of its stages' weights it has no more than its half.
+struct worker {
+  int replica;
   float own[depth][part], gradients[depth][width]{};
 
-  explicit replica(int index_) : index(index_) {
+  explicit worker(int replica_) : replica(replica_) {
     for (int s = 0; s < depth; ++s)
-      for (int k = 0; k < part; ++k) own[s][k] = initial(s, index * part + k);
+      for (int k = 0; k < part; ++k) own[s][k] = initial(s, replica * part + k);
   }
   static float* row(const context& at, buffer_role role) {
     return at.need<float>(role, width).data();
   }
   float input(const context& at, int k) const {
     return at.what.stage > 0 ? row(at, buffer_role::input)[k]
-                             : data(index * microbatches + at.what.microbatch, k);
+                             : data(replica * microbatches + at.what.microbatch, k);
   }
   static bool is_last(const context& at) { return at.what.stage + 1 == depth; }
 
@@ -57,18 +57,27 @@ struct replica {
     float* const y = row(at, is_last(at) ? buffer_role::stash : buffer_role::output);
     for (int k = 0; k < width; ++k) y[k] = w[k] * input(at, k);
   }
-  void backward(const context& at) {
+  // Nobody sends the last stage a gradient: it makes one of its output, where it has saved that.
+  static float* gradient(const context& at) {
+    return row(at, is_last(at) ? buffer_role::stash : buffer_role::output_gradient);
+  }
+  void backward_input(const context& at) const {
     const float* const w = row(at, buffer_role::weights);
-    float* const dy = row(at, is_last(at) ? buffer_role::stash : buffer_role::output_gradient);
+    float* const dy = gradient(at);
     if (is_last(at)) std::transform(dy, dy + width, dy, loss_gradient);
-    for (int k = 0; k < width; ++k) gradients[at.what.stage][k] += dy[k] * input(at, k);
     if (at.what.stage == 0) return;
     float* const dx = row(at, buffer_role::input_gradient);
     for (int k = 0; k < width; ++k) dx[k] = w[k] * dy[k];
   }
+  void backward_weight(const context& at) {
+    for (int k = 0; k < width; ++k) gradients[at.what.stage][k] += gradient(at)[k] * input(at, k);
+  }
+  //! Of two directions once more in the end: then its half of the sum is added to the other's.
   void reduce_grad(const context& at) {
     float(&mine)[width] = gradients[at.what.stage];
-    std::ranges::copy(mine, row(at, buffer_role::collective));
+    const auto sum = at.summed(at.what.stage);
+    const std::span<const float> to_sum = sum.empty() ? mine : sum;
+    std::ranges::copy(to_sum, at.need<float>(buffer_role::collective, std::ssize(to_sum)).begin());
     std::ranges::fill(mine, 0.0F);
   }
   //! Of the stages whose sums the rank is given, each of its half.
@@ -106,13 +115,15 @@ int main(int count, char** words) {
   const char* const name = count > 1 ? words[1] : "interleaved";
   const auto schedule = stretto::schedule::by_name(name);
   if (!schedule) return std::cerr << name << ": there is no such schedule\n", 2;
+  if (schedule->forward_only) return std::cerr << name << ": it updates no weights\n", 2;
   constexpr stretto::shape form{.ranks = 2, .microbatches = microbatches, .chunks = 2};
   constexpr std::int64_t row = width * sizeof(float);
   stretto::plan_request wanted;
   wanted.stages = {{.output = row, .stash = row, .gradients = row, .weights = row}};
   wanted.data_parallel = true;
   wanted.gathered = 1;  // the weights of so many stages at once
-  const stretto::job_table costs(form.ranks, form.chunks);
+  const stretto::placement where = place(schedule->placed(), form);
+  const stretto::job_table costs(form.ranks, where.chunks);
   const stretto::planned made(*schedule, form, costs.view(), stretto::overlap::separate{}, wanted);
   if (!made.answer()) return std::cerr << name << ": " << to_text(made.answer()).view() << '\n', 2;
   const stretto::shared workers(made.plans(), 1, replicas);
@@ -123,15 +134,21 @@ int main(int count, char** words) {
     if (!stretto::is_message(at.what.kind)) std::cout << ' ' << to_text(at.what).view();
   std::cout << '\n';
 
-  replica copies[replicas] = {replica(0), replica(1)};
-  const auto call = [&](auto job) {  // ranks are workers: replica d of rank r is r * replicas + d
-    return [&copies, job](const context& at) { (copies[at.rank % replicas].*job)(at); };
+  std::vector<worker> each;  // replica d of rank r is worker r * replicas + d
+  for (int i = 0; i < form.ranks * replicas; ++i) each.emplace_back(i % replicas);
+  const auto call = [&](auto job) {
+    return [&each, job](const context& at) { (each[static_cast<std::size_t>(at.rank)].*job)(at); };
   };
-  stretto::executor::callback_stage stage({.forward = call(&replica::forward),
-                                           .backward = call(&replica::backward),
-                                           .unshard = call(&replica::unshard),
-                                           .reduce_grad = call(&replica::reduce_grad),
-                                           .optimizer = call(&replica::optimizer)});
+  const auto halves_of = [&](int rank, int stage, int d) -> const float(&)[part] {
+    return each[static_cast<std::size_t>(rank * replicas + d)].own[stage];
+  };
+  // A schedule's whole backwards call both halves.
+  stretto::executor::callback_stage stage({.forward = call(&worker::forward),
+                                           .backward_input = call(&worker::backward_input),
+                                           .backward_weight = call(&worker::backward_weight),
+                                           .unshard = call(&worker::unshard),
+                                           .reduce_grad = call(&worker::reduce_grad),
+                                           .optimizer = call(&worker::optimizer)});
   const std::vector<stretto::executor::stage*> all(workers.plans().size(), &stage);
   stretto::executor::engine engine(workers, all);
   plain reference;
@@ -140,11 +157,12 @@ int main(int count, char** words) {
     engine.step();
     reference.step();
     for (int s = 0; s < depth; ++s)
-      for (int k = 0; k < width; ++k)
-        equal &= copies[k / part].own[s][k % part] == reference.weights[s][k];
+      for (const int rank : {where.rank_in(0, s), where.rank_in(1, s)})  // of two directions two
+        for (int k = 0; k < width; ++k)
+          equal &= halves_of(rank, s, k / part)[k % part] == reference.weights[s][k];
   }
   std::cout << steps << " steps, first weight of each stage:";
-  for (const auto& of_stage : copies[0].own) std::cout << ' ' << of_stage[0];
+  for (int s = 0; s < depth; ++s) std::cout << ' ' << halves_of(where.rank_in(0, s), s, 0)[0];
   std::cout << (equal ? ", equal" : ", DIFFERENT") << " without a pipeline\n";
   return equal ? 0 : 1;
 }

@@ -97,7 +97,8 @@ struct assign_command {
            (where_.chunks_one_way() > 1 ? ", " + std::to_string(where_.chunks_one_way()) + " chunks"
                                         : "");
   }
-  std::string summary() const {
+  //! What the slowest rank takes of layers that are dealt evenly; 0: they cannot be.
+  std::int64_t dealt_evenly() const {
     std::int64_t even = 0;
     std::vector<layer_range> stages(dealt_.stages.size());
     if (assignment::deal_evenly(dealt_.how.layers(), where_, stages).ok())
@@ -107,6 +108,10 @@ struct assign_command {
           time += time_of(stages[static_cast<std::size_t>(where_.stage_of(rank, chunk))]);
         even = std::max(even, time);
       }
+    return even;
+  }
+  std::string summary() const {
+    const std::int64_t even = dealt_evenly();
     std::string text = "slowest rank " + std::to_string(slowest_);
     if (even > 0) text += "; dealt evenly " + std::to_string(even);
     if (dealt_.bound > 0)
@@ -147,7 +152,11 @@ struct assign_command {
       entry["time"] = time_of(held);
       list.push_back(std::move(entry));
     }
-    return list.dump() + "\n";
+    nlohmann::ordered_json all{{"slowest", slowest_}};
+    if (const std::int64_t even = dealt_evenly(); even > 0) all["dealt_evenly"] = even;
+    if (dealt_.bound > 0) all["bound"] = dealt_.bound;
+    all["stages"] = std::move(list);
+    return all.dump() + "\n";
   }
 
   placement where_;

@@ -207,6 +207,11 @@ void costs_file::job_entry(const json& entry, const std::string& place, int numb
   const std::optional<std::int64_t> time = read("cost", 0);
   const std::optional<std::int64_t> change = read("change", gathers ? 0 : -most_cost);
   const std::optional<std::int64_t> peak = read("peak", 0);
+  if (!time && !change && !peak)
+    file_.fail(place + " sets nothing: it has no cost" +
+               (gathers             ? " and no change"
+                : is_of_stage(kind) ? ""
+                                    : ", no change and no peak"));
   for (const int of :
        names_some(entry) ? classes_of_[static_cast<std::size_t>(number)] : all_classes_) {
     for (int rank = ranks[0]; rank <= ranks[1]; ++rank)

@@ -2,12 +2,17 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace stretto::tool {
 
 //! On one line, and nothing that a terminal would act upon or that ends a C string: a message may
 //! quote a file.
 std::string shown(const std::string& words);
+
+//! Words, as shown() makes them, with the beginning alone of what is typed very long.
+//! @param typed  the arguments, of which words may quote any or its value
+std::string in_brief(std::string words, const std::vector<std::string>& typed);
 
 //! As a shell reads it as one word, on one line.
 std::string shell_word(const std::string& word);

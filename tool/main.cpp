@@ -84,6 +84,20 @@ std::string miscounted(const CLI::App& app, const std::vector<std::string>& type
          (same.find(' ') == std::string::npos ? "" : "; " + same + " are one option");
 }
 
+//! Says which option takes no value, and was given what no other takes. Empty: none.
+std::string takes_no_value(const CLI::App& command, const std::vector<std::string>& typed,
+                           const std::vector<std::string>& left) {
+  for (std::size_t at = 1; at < typed.size(); ++at) {
+    const CLI::Option* option =
+        typed[at - 1].starts_with("-") ? command.get_option_no_throw(typed[at - 1]) : nullptr;
+    if (option != nullptr && option->get_items_expected_max() == 0 && !typed[at].starts_with("-") &&
+        std::find(left.begin(), left.end(), typed[at]) != left.end())
+      return typed[at - 1] + " " + typed[at] + ": takes no value in " + command.get_name() +
+             "; see stretto " + command.get_name() + " --help";
+  }
+  return {};
+}
+
 //! Says which argument a command has no use for: the first option, or what else is first. Empty: it
 //! cannot be told.
 std::string not_expected(const CLI::App& app, const std::vector<std::string>& typed) {
@@ -96,7 +110,11 @@ std::string not_expected(const CLI::App& app, const std::vector<std::string>& ty
     auto found = std::find_if(typed.begin(), typed.end(), [&](const std::string& word) {
       return word.starts_with("-") && is_left(word);
     });
-    if (found == typed.end()) found = std::find_if(typed.begin(), typed.end(), is_left);
+    if (found == typed.end()) {
+      if (const std::string words = takes_no_value(*command, typed, left); !words.empty())
+        return words;
+      found = std::find_if(typed.begin(), typed.end(), is_left);
+    }
     if (found != typed.end())
       return *found + ": " + command->get_name() +
              (found->starts_with("-") ? " has no such option" : " takes no such argument") +
@@ -120,7 +138,7 @@ int main(int argc, char** argv) {
     std::string line = words;
     while (!line.empty() && line.back() == '\n') line.pop_back();
     line = as_typed(app, {argv + 1, argv + argc}, line);
-    std::cerr << "stretto: " << shown(line) << '\n';
+    std::cerr << "stretto: " << in_brief(shown(line), {argv + 1, argv + argc}) << '\n';
     return exit;
   };
   const auto written = [&](int exit) {

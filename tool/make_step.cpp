@@ -197,6 +197,7 @@ void refuse_hidden_parts(const step& made) {
 step plain_step(const step_options& options, finer_unit time) {
   if (!options.csv.empty()) {
     step read = read_order(options.csv_option, options.csv);
+    if (read.forward_only) options.refuse_of_backwards(read.schedule);
     prove_order(read, options.costs, {.slices = read.slices, .times = time.times}, nullptr,
                 schedule::objective_kind::flush);
     return read;
@@ -206,6 +207,7 @@ step plain_step(const step_options& options, finer_unit time) {
   if (options.sizes.ranks == 0) throw bad_input("--ranks: required with a schedule's name");
   if (options.sizes.microbatches == 0)
     throw bad_input("--microbatches: required with a schedule's name");
+  if (is_forward_only(options.name)) options.refuse_of_backwards(options.name);
   const shape sizes = options.sizes.sizes(options.name);
   const cost_options costs = options.costs.for_step(is_forward_only(options.name),
                                                     options.windows.of(options.name).offload.any());

@@ -258,7 +258,18 @@ void add_overlap(CLI::App& app) {
       "overlap",
       "How much of a layer's communication, over its devices, those that share its sequences or "
       "have its experts, lies behind computation");
-  command->footer(exit_codes);
+  command->footer(
+      std::string(
+          "hidden: of the communication, the part for which the job is no longer than its "
+          "computation\n"
+          "alone; at most: the same of any order. Below 0 % it made the job longer than one after "
+          "the\n"
+          "other: a kernel that begins while communication holds multiprocessors has the rest of "
+          "them\n"
+          "alone from its beginning to its end, however soon the communication has ended "
+          "(--copy-engine:\n"
+          "it holds none).\n") +
+      exit_codes);
   const auto mine = std::make_shared<overlap_command>();
   mine->add(*command);
   command->callback([mine] { mine->run(); });

@@ -326,4 +326,15 @@ schedule_options step_options::schedule() const {
   return made;
 }
 
+void step_options::refuse_of_backwards(const std::string& schedule) const {
+  if (merge != "none")
+    throw bad_option("--merge", merge, schedule + " has no backward whose halves could be one");
+  if (costs.whole_saves > 0)
+    throw bad_option("--whole-saves", std::to_string(costs.whole_saves),
+                     schedule + " has no backward that could take less");
+  if (costs.reduce_grad > 0)
+    throw bad_option("--reduce-grad", std::to_string(costs.reduce_grad),
+                     schedule + " has no gradients to sum");
+}
+
 }  // namespace stretto::tool

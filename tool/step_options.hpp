@@ -102,6 +102,8 @@ struct step_options {
   //! @param gathers  and of gathers of weights from them
   void add(CLI::App& command, bool sums = false, bool gathers = false);
   schedule_options schedule() const;
+  //! @throws bad_input for what is said of backwards, of which a step of forwards alone has none
+  void refuse_of_backwards(const std::string& schedule) const;
 };
 
 }  // namespace stretto::tool

@@ -18,12 +18,12 @@ using tool_tests::temporary;
 }  // namespace
 
 TEST_CASE("assign deals layers in pipeline order") {
-  CHECK(run_json("assign --layers 5,3 --chunks 2 --format json") ==
+  CHECK(run_json("assign --layers 5,3 --chunks 2 --format json")["stages"] ==
         json::parse(R"([{"rank":0,"chunk":0,"layers":[0,1,2],"time":9},
                         {"rank":1,"chunk":0,"layers":[3,4],"time":6},
                         {"rank":0,"chunk":1,"layers":[5,6],"time":6},
                         {"rank":1,"chunk":1,"layers":[7],"time":3}])"));
-  CHECK(run_json("assign --layers 3,2 --chunks 2 --placement wave --format json") ==
+  CHECK(run_json("assign --layers 3,2 --chunks 2 --placement wave --format json")["stages"] ==
         json::parse(R"([{"rank":0,"chunk":0,"layers":[0,1],"time":6},
                         {"rank":1,"chunk":0,"layers":[2],"time":3},
                         {"rank":1,"chunk":1,"layers":[3],"time":3},
@@ -36,7 +36,8 @@ TEST_CASE("assign deals layers in pipeline order") {
         "0          2     6         100.0 %\n"
         "1          1     3          50.0 %\n\n"
         "slowest rank 6; dealt evenly 6\n");
-  const json layout = run_json("assign --layers \"Ett||(t|)*2L\" --chunks 1 --format json");
+  const json layout =
+      run_json("assign --layers \"Ett||(t|)*2L\" --chunks 1 --format json")["stages"];
   REQUIRE(layout.size() == 5);
   CHECK(layout[0]["letters"] == "Ett");
   CHECK(layout[1]["layers"].empty());
@@ -45,6 +46,23 @@ TEST_CASE("assign deals layers in pipeline order") {
   CHECK(svg.exit == 0);
   CHECK(svg.out.starts_with("<svg"));
   CHECK(svg.out.find("<title>layer 17, 6</title>") != std::string::npos);
+}
+
+TEST_CASE("what assign says of the slowest rank is in its JSON, too") {
+  for (const std::string layers :
+       {"4,2", "balanced:6 --ranks 2 --head 2,2,2", "balanced:4 --ranks 2 --embedding 9,9,9"}) {
+    INFO(layers);
+    const json all = run_json("assign --format json --layers " + layers);
+    const auto slowest = all["slowest"].get<std::int64_t>();
+    std::string summary = "slowest rank " + std::to_string(slowest) + "; dealt evenly " +
+                          std::to_string(all["dealt_evenly"].get<std::int64_t>());
+    CHECK(all.contains("bound") == layers.starts_with("balanced"));
+    if (all.contains("bound"))
+      summary += all["bound"] == slowest
+                     ? "; none is faster"
+                     : "; none is faster than " + std::to_string(all["bound"].get<std::int64_t>());
+    CHECK(run("assign --layers " + layers).out.ends_with("\n" + summary + "\n"));
+  }
 }
 
 TEST_CASE("what layers cost reaches every schedule") {
@@ -75,7 +93,7 @@ TEST_CASE("what layers cost reaches every schedule") {
   profile.write(R"([{"forward": 2}, {"layer": [0, 3], "backward_input": 9},
                     {"layer": 3, "backward_weight": 40}])");
   const auto dealt = run_json("assign --layers even:4 --ranks 4 --format json --layer-costs " +
-                              profile.path());
+                              profile.path())["stages"];
   for (const auto& [stage, time] : {std::pair{0, 12}, {1, 4}, {2, 4}, {3, 51}})
     CHECK(dealt[static_cast<std::size_t>(stage)]["time"] == time);
 }
@@ -85,7 +103,8 @@ TEST_CASE("balanced layers: where a rank has several stages no step is longer th
   const std::string model = " --cost 10,10,10,0 --embedding 11,11,11 --head 13,13,13 ";
   const std::string dealt = "--ranks 4 --chunks 4 --layers balanced:33";
   std::string cut;
-  for (const json& stage : run_json("assign --format json " + dealt + model))
+  const json assigned = run_json("assign --format json " + dealt + model);
+  for (const json& stage : assigned["stages"])
     cut += (cut.empty() ? "" : ",") + std::to_string(stage["layers"].size());
   const auto makespan = [&](const std::string& layers, const std::string& step) {
     return run_json("simulate interleaved --ranks 4 --chunks 4 --microbatches 8 --format json" +

@@ -59,6 +59,31 @@ TEST_CASE("who waits for whom, to the job that is in no list") {
                 checked.err);
 }
 
+TEST_CASE("what a job needs of its own rank, or waits for, is told when it is in no list") {
+  const temporary file("missing.csv");
+  const auto told = [&](const std::string& text) {
+    file.write(text);
+    return run("check " + file.path()).err;
+  };
+  const std::string needs = ": it stands before a job of its own rank that it needs: ";
+  CHECK(told("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n") ==
+        "stretto: " + file.path() + ": row 2 (rank 1), cell 1, \"1F0\": rule ordered broken" +
+            needs + "1RECV_F0, which is in no list\n");
+  CHECK(told("0F0,0SEND_F0,0B0,0RECV_B0\n1RECV_F0,1F0,1B0,1SEND_B0\n")
+            .ends_with(needs + "0RECV_B0\n"));
+  CHECK(told("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0\n")
+            .ends_with("it waits for a partner that never comes: 1SEND_B0, which is in no list\n"));
+}
+
+TEST_CASE("one micro-batch goes but one way: what is out of place is on a wrong rank") {
+  const temporary file("swapped.csv");
+  file.write("0F0,1B0\n1F0,0B0\n");
+  CHECK(run("check " + file.path()).err ==
+        "stretto: " + file.path() +
+            ": row 1 (rank 0), cell 2, \"1B0\": rule complete broken: the placement puts this "
+            "stage on another rank: 1F0\n");
+}
+
 TEST_CASE("who waits for whom all the way around, or for eight ranks") {
   const temporary file("around.csv");
   for (const int ranks : {2, 9, 10}) {

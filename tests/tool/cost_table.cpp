@@ -111,7 +111,10 @@ TEST_CASE("costs from a file: per rank, chunk and kind, with base, limit and los
   refused(R"({"jobs": {}})", "jobs must be a list");
   refused(R"({"jobs": [1]})", "jobs[0] must be an object");
   refused(R"({"jobs": [{"cost": 1}]})", "jobs[0] needs a kind");
-  refused(R"({"jobs": [{"kind": "F"}, {"kind": "Q"}]})", "jobs[1] needs a kind");
+  refused(R"({"jobs": [{"kind": "F", "cost": 1}, {"kind": "Q"}]})", "jobs[1] needs a kind");
+  refused(R"({"jobs": [{"kind": "F", "cost": 1}, {"rank": 0, "kind": "F"}]})",
+          "jobs[1] sets nothing: it has no cost, no change and no peak");
+  refused(R"({"jobs": [{"kind": "REDUCE_GRAD"}]})", "jobs[0] sets nothing: it has no cost\n");
   refused(R"({"jobs": [{"kind": "O"}]})", "jobs[0] needs a kind: F, B, I, W, R, OFFLOAD,");
   refused(R"({"jobs": [{"kind": "f"}]})", ", REDUCE_GRAD or UNSHARD, and has \"f\"");
   refused(R"({"jobs": [{"kind": "F", "rank": 2}]})", "jobs[0].rank is 2");
@@ -156,7 +159,6 @@ TEST_CASE("whole backwards may take less than their halves, and be chosen by tha
   CHECK(run("assign" + dealt + "balanced:5").out.find("slowest rank 90; ") != std::string::npos);
   file.write(R"({"jobs": [{"kind": "B", "change": -1}, {"kind": "I", "cost": 5}]})");
   CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * (10 + 5 + 8 - 3));
-  CHECK(length("inference --ranks 2 --microbatches 3 --whole-saves 3") == 4);
   // Compared, and cut anew: jobs of half of it.
   for (const json& entry :
        run_json("compare --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 --merge shortest "

@@ -70,8 +70,8 @@ TEST_CASE("every schedule's step ends with the last sum, as its jobs' times say"
       const json summed =
           run_json("simulate " + arguments + " --reduce-grad " + std::to_string(time));
       if (made.name == "inference") {
-        CHECK(summed["makespan"] == plain["makespan"]);
-        CHECK_FALSE(summed.contains("jobs_end"));
+        CHECK(summed.value("failed", "") == "stretto: --reduce-grad " + std::to_string(time) +
+                                                ": inference has no gradients to sum\n");
         continue;
       }
       CHECK(summed["jobs_end"] == plain["makespan"]);

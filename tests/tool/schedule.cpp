@@ -349,6 +349,8 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"simulate 1f1b --rank 4 --microbatches 2",
        {"--rank: simulate has no such option", "--help"}},
       {"list all", {"all: list takes no such argument", ""}},
+      {"plan 1f1b --ranks 8 --microbatches 8 --data-parallel 8",
+       {"--data-parallel 8: takes no value in plan", ""}},
       {"schedule 1f1b --ranks 2 --microbatches 2 -o /no/such/folder/x", {"-o /no", "written"}},
       {"schedule zb_auto --ranks 2 --microbatches 2 --variant 999",
        {"--variant 999", "there are 36, numbered from 0"}},
@@ -431,6 +433,29 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
     CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
     for (const char* words : one.words) CHECK(ran.err.find(words) != std::string::npos);
   }
+}
+
+TEST_CASE("of very long words errors quote the beginning, with its option and the rule") {
+  const std::string digits(100'000, '7');
+  const std::string begin = digits.substr(0, 300) + "...";
+  const auto refused = [](const std::string& arguments, const std::string& words) {
+    const outcome ran = run(arguments);
+    CHECK(ran.exit == 2);
+    CHECK(ran.err == "stretto: " + words + "\n");
+  };
+  refused("assign --layers " + digits, "--layers " + begin + ": expected one number of layers");
+  refused("assign --layers=" + digits, "--layers " + begin + ": expected one number of layers");
+  refused("assign --layers 2,2 --format " + digits,
+          "--format: " + begin + " not in {table,json,svg}");
+  refused("list " + digits, begin + ": list takes no such argument; see stretto list --help");
+  // No letter is cut in two, and what is quoted twice is cut twice.
+  std::string letters = "1f1b:x";
+  while (letters.size() < 1000) letters += "\u00e4";
+  const outcome ran = run("compare --ranks 2 --microbatches 2 " + letters);
+  CHECK(ran.err.starts_with("stretto: NAME " + letters.substr(0, 300) + "...: "));
+  CHECK(ran.err.find("'" + letters.substr(5, 299) + "...'") != std::string::npos);
+  const std::string path(299, 'p');
+  refused("simulate --csv " + path, "--csv " + path + ": cannot be read: File name too long");
 }
 
 TEST_CASE("a file of more than a GiB is not read" * doctest::skip(test_support::sanitized)) {

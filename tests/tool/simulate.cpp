@@ -164,6 +164,40 @@ TEST_CASE("forwards alone keep nothing unless told to, whichever command asks, a
   }
 }
 
+TEST_CASE("what is said of backwards is refused of forwards alone, wherever it can be said") {
+  const temporary file("forwards.csv");
+  file.write("0F0,0F1\n1F0,1F1\n");
+  const std::string step = " inference --ranks 2 --microbatches 2";
+  const auto refused = [](const std::string& arguments, const std::string& words) {
+    INFO(arguments);
+    const outcome ran = run(arguments);
+    CHECK(ran.exit == 2);
+    CHECK(ran.out.empty());
+    CHECK(ran.err == "stretto: " + words + "\n");
+  };
+  const std::string saves = " has no backward that could take less";
+  for (const char* command : {"simulate", "plot", "trace", "schedule", "plan"}) {
+    refused(command + step + " --whole-saves 3", "--whole-saves 3: inference" + saves);
+    refused(command + step + " --merge shortest",
+            "--merge shortest: inference has no backward whose halves could be one");
+    refused(std::string(command) + " --whole-saves 3 --csv " + file.path(),
+            "--whole-saves 3: " + file.path() + saves);
+    CHECK(run(command + step + " --merge none --whole-saves 0").exit == 0);
+  }
+  refused("check --whole-saves 3 " + file.path(), "--whole-saves 3: " + file.path() + saves);
+  for (const char* command : {"simulate", "plot", "trace"}) {
+    refused(command + step + " --reduce-grad 3",
+            "--reduce-grad 3: inference has no gradients to sum");
+    refused(std::string(command) + " --reduce-grad 3 --csv " + file.path(),
+            "--reduce-grad 3: " + file.path() + " has no gradients to sum");
+  }
+  // Of all schedules, it is said of the others.
+  for (const char* command : {"compare", "sweep", "compare inference"})
+    CHECK(run(std::string(command) +
+              " --ranks 2 --microbatches 2 --whole-saves 1 --merge shortest --reduce-grad 3")
+              .exit == 0);
+}
+
 TEST_CASE("makespan, bubble and peaks are those of an independent evaluator") {
   const struct {
     const char* arguments;

@@ -13,6 +13,7 @@
 #include "stretto/schedule/gpipe.hpp"
 #include "stretto/schedule/interleaved.hpp"
 #include "stretto/schedule/seq_1f1b.hpp"
+#include "stretto/schedule/zb_h1.hpp"
 
 namespace {
 
@@ -149,6 +150,44 @@ TEST_CASE("slices follow the micro-batch, and the labels still fit") {
                                          {.ranks = 2, .microbatches = 3, .slices = 2}, {}, false));
   CHECK(svg.find(">2.1</text>") != std::string::npos);
   CHECK(svg.find(">2.0</text>") != std::string::npos);
+}
+
+//! Labels of jobs in the picture.
+std::ptrdiff_t labels(const std::string& svg) {
+  std::ptrdiff_t count = 0;
+  for (std::size_t at = svg.find("class=\"mb "); at != std::string::npos;
+       at = svg.find("class=\"mb ", at + 1))
+    ++count;
+  return count;
+}
+
+TEST_CASE("a few narrow jobs make a picture no wider, and labels no smaller") {
+  const stretto::shape sizes{.ranks = 4, .microbatches = 8};
+  const auto drawn = [&](std::int64_t input, std::int64_t weight) {
+    const timeline_picture made =
+        picture(stretto::schedule::zb_h1{}, sizes,
+                {.forward = 20, .backward_input = input, .backward_weight = weight}, false);
+    check_layout(made);
+    return to_svg(made);
+  };
+  const std::string alike = drawn(20, 20);
+  const std::string narrow = drawn(20, 1);
+  CHECK(labels(alike) == 3 * 32);
+  CHECK(labels(narrow) == 2 * 32);  // none in what takes 1
+  CHECK(attribute(narrow, "width") <= attribute(alike, "width"));
+  CHECK(narrow.find(".mb{font-size:11px") != std::string::npos);
+  // Half as long is long enough to be read.
+  CHECK(labels(drawn(20, 10)) == 3 * 32);
+}
+
+TEST_CASE("where not all labels fit, each that does is there, as large as it can be") {
+  const stretto::shape sizes{.ranks = 3, .microbatches = 12, .slices = 4};
+  const timeline_picture drawn = picture(stretto::schedule::seq_1f1b{}, sizes, {}, false);
+  check_layout(drawn);
+  const std::string svg = to_svg(drawn);
+  // All backwards, of two units; of forwards those of micro-batches of one digit.
+  CHECK(labels(svg) == 3 * 4 * (12 + 10));
+  CHECK(std::atof(svg.c_str() + svg.find(".mb{font-size:") + 14) > 7);
 }
 
 TEST_CASE("the legend shows the colours that jobs have in the picture, and no others") {

@@ -36,10 +36,12 @@ class csv_stages {
   verdict find() {
     count();
     const auto ranks = static_cast<int>(rows_.size());
-    // A stage is where most of its jobs are: one that is mistyped must not move it.
+    // A stage is where most of its jobs are, of as many those with more forwards: one that is
+    // mistyped must not move it.
     for (const auto& [stage, there] : by_rank_) {
       const auto most = std::max_element(there.begin(), there.end(), [](auto& one, auto& other) {
-        return one.second.count < other.second.count;
+        return std::pair(one.second.count, one.second.forwards) <
+               std::pair(other.second.count, other.second.forwards);
       });
       homes_[stage] = {most->first, most->second.first};
     }
@@ -115,6 +117,7 @@ class csv_stages {
  private:
   struct jobs_of_rank {
     std::int64_t count = 0;
+    std::int64_t forwards = 0;
     job first{};
   };
   //! Of two of stage, micro-batch and slice, where the third is told.
@@ -132,6 +135,7 @@ class csv_stages {
         slices_ = std::max<std::int64_t>(slices_, std::int64_t{1} + work.slice);
         jobs_of_rank& there = by_rank_[work.stage][rank];
         if (there.count++ == 0) there.first = work;
+        there.forwards += work.kind == job_kind::forward;
       }
   }
 
@@ -154,13 +158,14 @@ class csv_stages {
   }
 
   //! Whether fewer jobs are out of place if stages lie both ways; or a good part is either way, and
-  //! nearly all jobs lie on one of the two ranks.
+  //! nearly all jobs lie on one of the two ranks. One micro-batch goes but one way.
   bool lies_both_ways() const {
     if (rows_.size() < 2) return false;
     std::set<std::int32_t> microbatches;  // the highest may be mistyped
     for (const auto& jobs : rows_)
       for (const auto& [work, cell] : jobs)
         if (has_cost(work.kind)) microbatches.insert(work.microbatch);
+    if (microbatches.size() < 2) return false;
     const placement both = both_ways(static_cast<int>(microbatches.size()));
     std::int64_t all = 0;
     std::int64_t out_of_one_way = 0;

@@ -24,12 +24,17 @@ constexpr bool is_listed(const job_rows& rows, const job& work) {
 
 }  // namespace detail
 
-//! What follows a verdict on lists that are not live: `; rank 1 stands at 1F0, which waits for 0F0`,
-//! and so on, all the way around or for eight ranks. Empty for any other verdict.
+//! What follows a verdict on lists that are not live: `; rank 1 stands at 1F0, which waits for
+//! 0F0`, and so on, all the way around or for eight ranks; of these and of what stands before a job
+//! that it needs, whether that is in no list. Empty for any other verdict.
 inline std::string standing_still(const replay_input& lists, const verdict& found) {
   constexpr std::size_t most = 8;
-  if (found.what != fault::deadlocked && found.what != fault::rendezvous) return {};
+  const bool stands = found.what == fault::deadlocked || found.what == fault::rendezvous;
+  if (!stands && found.what != fault::disordered) return {};
   std::string text;
+  if (found.has_other && !detail::is_listed(lists.rows, found.other))
+    text = ", which is in no list";
+  if (!stands) return text;
   const std::vector<verdict> chain = check::standstill(lists, found.rank);
   for (std::size_t at = 1; at < chain.size() && at <= most; ++at) {
     const verdict& next = chain[at];

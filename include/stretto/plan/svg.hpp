@@ -52,8 +52,6 @@ class svg_writer {
   }
 
   std::string style() const {
-    const double narrow = at_.scale * static_cast<double>(at_.shortest);
-    const double widest = svg_layout::letter * static_cast<double>(at_.digits);
     std::string css =
         "text{font-family:Helvetica,Arial,sans-serif}\n"
         ".page{fill:#ffffff}.lane{fill:#e9ecf1}.line{stroke:#9aa3af;stroke-width:1}"
@@ -62,7 +60,7 @@ class svg_writer {
         ".curve{fill:#c0507a;fill-opacity:.35;stroke:#c0507a;stroke-width:1}\n"
         "@media (prefers-color-scheme:dark){.page{fill:#15181d}.lane{fill:#2a2f37}"
         ".line{stroke:#6b7480}.head{fill:#f0f3f6}.text{fill:#c9d1d9}.tick,.small{fill:#a9b2bc}}\n";
-    css += ".mb{font-size:" + number(std::clamp((narrow - 2) / widest, 6.5, 11.0)) +
+    css += ".mb{font-size:" + number(at_.font) +
            "px;text-anchor:middle}.key{font-size:9px;text-anchor:middle}"
            ".dark{fill:#000000}.pale{fill:#ffffff}\n";
     if (!in_.path.empty())
@@ -142,9 +140,7 @@ class svg_writer {
         "rx=\"1.5\" class=\"" + fill_class(bar.what.kind, bar.chunk) + "\"><title>" +
             std::string(to_text(bar.what).view()) + ": " + in_units(bar.when.start, in_.parts) +
             " to " + in_units(bar.when.end, in_.parts) + "</title></rect>");
-    // By the widest label, so that bars of one length are all labelled or none.
-    const double needed = svg_layout::letter * 6.5 * static_cast<double>(at_.digits);
-    if (at_.is_labelled(bar) && wide - 2 >= needed)
+    if (at_.is_labelled(bar) && at_.fits(bar))
       words(x + wide / 2, y + high / 2 + 3.5,
             std::string("mb ") + ink_on(at_.colour_of(bar.what.kind, bar.chunk)),
             at_.label(bar.what));

@@ -23,6 +23,7 @@ class svg_layout {
   static constexpr double lane_height = 26;
   static constexpr double narrow_height = 9;
   static constexpr double letter = 0.62;  // width of a character over the font size, at most
+  static constexpr double least_font = 6.5, most_font = 11;  // of labels
 
   static constexpr double swatch = 12;
 
@@ -46,6 +47,7 @@ class svg_layout {
     measure_memory();
     name_entries();
     lay_out_across();
+    size_labels();
     lay_out_down();
   }
 
@@ -65,6 +67,8 @@ class svg_layout {
   bool is_labelled(const picture_bar& bar) const {
     return !is_narrow(bar.rank) && (in_.lanes.empty() || is_compute(bar.what.kind));
   }
+  //! By its own length; the font is for most bars, and may be too large for some.
+  bool fits(const picture_bar& bar) const { return room_for(bar) >= font - 1e-6; }
   double height_of(int lane) const { return is_narrow(lane) ? narrow_height : lane_height; }
   double x_of(std::int64_t time) const { return left + scale * static_cast<double>(time); }
   double y_of(int lane) const { return tops_[static_cast<std::size_t>(lane)]; }
@@ -84,23 +88,49 @@ class svg_layout {
   std::vector<entry> entries;                   // of the legend
   std::size_t digits = 1;                       // of the longest label
   int chunks = 1;
-  std::int64_t shortest = 1;  // of the labelled bars, at least 1
+  std::int64_t shortest = 1;  // of the bars that are there to be read, at least 1
+  double font = most_font;    // of labels
   double left = 0, plot = 0, scale = 1, width = 0, height = 0, bottom = 0, strip = 0;
 
  private:
   void measure_bars() {
-    shortest = std::max<std::int64_t>(1, in_.end);
     for (const picture_bar& bar : in_.bars) sliced_ = sliced_ || bar.what.slice > 0;
     std::set<job_kind> kinds;
+    std::vector<std::int64_t> lengths;
     for (const picture_bar& bar : in_.bars) {
       kinds.insert(bar.what.kind);
       chunks_of[bar.what.kind].insert(bar.chunk);
       if (!is_labelled(bar)) continue;
-      shortest = std::min(shortest, std::max<std::int64_t>(1, bar.when.end - bar.when.start));
+      lengths.push_back(std::max<std::int64_t>(1, bar.when.end - bar.when.start));
       digits = std::max(digits, label(bar.what).size());
       chunks = std::max(chunks, bar.chunk + 1);
     }
     colours_ = palette(kinds, chunks);
+    shortest = shortest_read(std::move(lengths));
+  }
+  //! The shortest but for those below half of the median: a few narrow jobs make no picture wide.
+  std::int64_t shortest_read(std::vector<std::int64_t> lengths) const {
+    if (lengths.empty()) return std::max<std::int64_t>(1, in_.end);
+    // The lower one: of a forward and a backward for each micro-batch, the forwards count.
+    const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>((lengths.size() - 1) / 2);
+    std::nth_element(lengths.begin(), middle, lengths.end());
+    const std::int64_t median = *middle;
+    std::int64_t least = median;
+    for (const std::int64_t length : lengths)
+      if (length >= median - length) least = std::min(least, length);
+    return least;
+  }
+  //! The font size at which the bar's label fills it.
+  double room_for(const picture_bar& bar) const {
+    return (scale * static_cast<double>(bar.when.end - bar.when.start) - 2) /
+           text_width(label(bar.what), 1);
+  }
+  //! What fits all bars that are there to be read and have room for some label.
+  void size_labels() {
+    for (const picture_bar& bar : in_.bars) {
+      if (!is_labelled(bar) || bar.when.end - bar.when.start < shortest) continue;
+      if (const double room = room_for(bar); room >= least_font) font = std::min(font, room);
+    }
   }
   void measure_memory() {
     for (const auto& line : in_.memory)
@@ -141,10 +171,10 @@ class svg_layout {
     double right = std::max(24.0, 8 + text_width(std::to_string(in_.end / in_.parts), 11) / 2);
     if (!in_.memory.empty())
       right = std::max(right, 24 + text_width("peak " + std::to_string(most_), 10));
-    // Wide enough for the micro-batch in the shortest job, within what a page can show.
+    // Wide enough for any micro-batch in all but a few jobs, within what a page can show.
     const auto units = static_cast<double>(std::max<std::int64_t>(1, in_.end));
-    const double wanted =
-        (static_cast<double>(digits) * letter * 11 + 5) / static_cast<double>(shortest) * units;
+    const double labelled = static_cast<double>(digits) * letter * most_font + 5;
+    const double wanted = labelled / static_cast<double>(shortest) * units;
     double legend_width = 32;
     for (const entry& one : entries) legend_width += one.width();
     const double least =
