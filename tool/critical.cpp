@@ -68,13 +68,17 @@ std::size_t end_of_line(const job_rows& rows, const std::vector<critical_job>& p
   }
   if (path[at].pair) return next;
   const job begun = rows.at(path[at].rank, path[at].step);
-  int ahead = 0;  // stages from one to the next: 1 or -1
+  int ahead = 0, across = 0;  // stages and ranks from one to the next: 1 or -1
   for (; next < path.size() && path[next].messages > 0 && !stays(next + 1); ++next) {
     job expected = begun;
     const job& work = rows.at(path[next].rank, path[next].step);
-    if (ahead == 0) ahead = work.stage > begun.stage ? 1 : -1;
-    expected.stage += ahead * static_cast<int>(next - at);
-    if (work != expected) break;
+    if (ahead == 0) {
+      ahead = work.stage > begun.stage ? 1 : -1;
+      across = path[next].rank > path[at].rank ? 1 : -1;
+    }
+    const int passed = static_cast<int>(next - at);
+    expected.stage += ahead * passed;
+    if (work != expected || path[next].rank != path[at].rank + across * passed) break;
   }
   return next;
 }

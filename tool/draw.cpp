@@ -13,6 +13,7 @@
 #include "step_replicas.hpp"
 #include "stretto/model/job_text.hpp"
 #include "stretto/plan/svg.hpp"
+#include "trace_orders.hpp"
 #include "trace_path.hpp"
 #include "traced_step.hpp"
 
@@ -197,17 +198,18 @@ struct draw_command {
   }
   //! What was measured below what is predicted.
   void plot_measured(const CLI::App& command) {
-    const traced_step both = read_traced(command, options, measured);
+    const traced_step both = read_traced(command, options, measured, false);
     const step& made = both.predicted;
+    const std::string broken = broken_order(both.trace, made.input().rows);
     timeline_picture drawn = beside_measured(picture(made, false), both.trace, made.made.where);
     drawn.subtitle = "predicted, by " + both.by + ": " + drawn.subtitle + "; measured, step " +
                      std::to_string(both.trace.last()) + ": makespan " +
                      std::to_string(makespan_of(both.trace.last_step()) / 1000) + "; " +
-                     (both.broken.empty() ? "every order was kept" : "broken: " + both.broken);
-    if (critical && both.broken.empty())
+                     (broken.empty() ? "every order was kept" : "broken: " + broken);
+    if (critical && broken.empty())
       outline_measured(drawn, made.input(), measured_path(both.trace.last_step(), made.input()));
     write_svg("-o", out, to_svg(drawn));
-    if (!both.broken.empty()) throw broken_schedule(measured + ": " + both.broken);
+    if (!broken.empty()) throw broken_schedule(measured + ": " + broken);
   }
   void trace() const {
     const step made = make_step(options, true);

@@ -12,6 +12,7 @@
 #include "simulated.hpp"
 #include "stretto/plan/measured_path.hpp"
 #include "table.hpp"
+#include "trace_orders.hpp"
 #include "trace_path.hpp"
 #include "traced_step.hpp"
 
@@ -26,7 +27,8 @@ struct measured_step {
   std::int64_t number = 0;
   std::int64_t makespan = 0;  // times in nanoseconds
   std::vector<std::int64_t> busy{};
-  std::vector<critical_job> path{};
+  std::string broken{};              // the first order that it breaks
+  std::vector<critical_job> path{};  // of one that breaks none
   path_shares shares{};
 
   std::int64_t idle(std::size_t rank) const { return makespan - busy[rank]; }
@@ -50,12 +52,137 @@ std::vector<std::int64_t> busy_of(const std::vector<traced>& by_start, int ranks
 
 measured_step measure(const traced_step& both, std::int64_t number) {
   const std::vector<traced> all = both.trace.step(number);
-  measured_step made{
-      .number = number, .makespan = makespan_of(all), .busy = busy_of(all, both.trace.ranks())};
+  const replay_input scheduled = both.predicted.input();
+  measured_step made{.number = number,
+                     .makespan = makespan_of(all),
+                     .busy = busy_of(all, both.trace.ranks()),
+                     .broken = broken_order(both.trace, number, scheduled.rows)};
   // Where something ran before what it needs, nothing was as long as the step for that reason.
-  if (both.broken.empty()) made.path = measured_path(all, both.predicted.input());
+  if (made.broken.empty()) made.path = measured_path(all, scheduled);
   made.shares = shares_of(made.path);
   return made;
+}
+
+//! What is told of a trace.
+struct told_trace {
+  const traced_step& both;
+  simulated all;  //!< of the step as it is predicted
+  path_shares predicted_path;
+  std::vector<measured_step> steps{};
+  const measured_step* told = nullptr;  //!< whose ranks and path are
+  bool with_path = false;
+
+  //! @param number  of that step; below 0: the last one
+  //! @throws bad_input where there is no such step, or it has what the schedule has not
+  told_trace(const traced_step& both_, std::int64_t number, bool with_path_)
+      : both(both_), all(simulate(both.predicted)), with_path(with_path_) {
+    const measured_trace& trace = both.trace;
+    const std::vector<std::int64_t>& numbers = trace.steps();
+    if (number < 0) number = trace.last();
+    if (!std::ranges::binary_search(numbers, number))
+      trace.fail("it has no step " + std::to_string(number) + ", but " +
+                 std::to_string(numbers.size()) + " from " + std::to_string(numbers.front()) +
+                 " to " + std::to_string(numbers.back()));
+    const bool again = both.predicted.has(job_kind::recompute);
+    for (const traced& one : trace.step(number))
+      if (one.what.kind == job_kind::recompute && !again)
+        trace.fail("has forwards that run again: --recompute says of which micro-batches");
+    predicted_path = shares_of(critical_path(both.predicted.input(), all.timeline));
+    for (const std::int64_t one : numbers) steps.push_back(measure(both, one));
+    told = &*std::ranges::find(steps, number, &measured_step::number);
+  }
+  told_trace(const told_trace&) = delete;  // `told` points into it
+  told_trace& operator=(const told_trace&) = delete;
+
+  //! The first order that a step breaks; empty: none does.
+  std::string broken() const {
+    for (const measured_step& one : steps)
+      if (!one.broken.empty()) return one.broken;
+    return {};
+  }
+  job_rows rows() const { return both.predicted.input().rows; }
+  std::string json() const;
+  std::string text() const;
+};
+
+constexpr finer_unit nanoseconds{1000};  // of which so many are the unit that is told
+
+std::string told_trace::json() const {
+  const step& made = both.predicted;
+  ordered_json text{{"schedule", made.schedule},
+                    {"ranks", rows().ranks},
+                    {"microbatches", made.microbatches},
+                    {"chunks", made.chunks},
+                    {"workers", both.trace.workers()},
+                    {"by", both.by},
+                    {"predicted",
+                     {{"makespan", made.time.json(all.all.makespan)},
+                      {"bubble", all.all.bubble.value()},
+                      {"jobs", made.time.json(predicted_path.jobs)},
+                      {"messages", made.time.json(predicted_path.messages)}}}};
+  for (const rank_report& rank : all.ranks) {
+    text["predicted"]["busy"].push_back(made.time.json(rank.busy));
+    text["predicted"]["idle"].push_back(made.time.json(rank.idle));
+  }
+  for (const measured_step& one : steps) {
+    ordered_json its{{"step", one.number},
+                     {"makespan", nanoseconds.json(one.makespan)},
+                     {"bubble", one.bubble()}};
+    if (one.broken.empty()) {
+      its["jobs"] = nanoseconds.json(one.shares.jobs);
+      its["messages"] = nanoseconds.json(one.shares.messages);
+      its["lost"] = nanoseconds.json(one.shares.lost);
+    } else {
+      its["broken"] = one.broken;
+    }
+    for (std::size_t rank = 0; rank < one.busy.size(); ++rank) {
+      its["busy"].push_back(nanoseconds.json(one.busy[rank]));
+      its["idle"].push_back(nanoseconds.json(one.idle(rank)));
+    }
+    text["steps"].push_back(std::move(its));
+  }
+  text["step"] = told->number;
+  if (told->broken.empty()) {
+    for (const std::int64_t of : critical_by_rank(rows().ranks, told->path))
+      text["critical"].push_back(nanoseconds.json(of));
+    if (with_path) text["critical_path"] = critical_json(rows(), nanoseconds, told->path);
+  }
+  return text.dump(1) + "\n";
+}
+
+std::string told_trace::text() const {
+  const step& made = both.predicted;
+  std::vector<std::vector<std::string>> table{
+      {"step", "makespan", "bubble", "critical path: jobs", "messages", "lost"}};
+  const auto predicted = [&](std::int64_t time) {
+    return percent(static_cast<double>(time) /
+                   static_cast<double>(std::max<std::int64_t>(1, predicted_path.sum())));
+  };
+  table.push_back({"predicted", made.time.text(all.all.makespan), percent(all.all.bubble.value()),
+                   predicted(predicted_path.jobs), predicted(predicted_path.messages),
+                   predicted(predicted_path.lost)});
+  for (const measured_step& one : steps) {
+    table.push_back(
+        {std::to_string(one.number), nanoseconds.text(one.makespan), percent(one.bubble())});
+    for (const std::int64_t share : {one.shares.jobs, one.shares.messages, one.shares.lost})
+      table.back().push_back(one.broken.empty() ? percent(one.part(share)) : "-");
+  }
+  std::string text = made.title + ", in microseconds\n";
+  if (both.trace.workers() > 1)
+    text += "of the " + std::to_string(both.trace.workers()) + " workers of each rank the first\n";
+  text += "predicted by " + both.by + "\n\n" + print_table(table) + "\nstep " +
+          std::to_string(told->number) + "\n";
+  const std::vector<std::int64_t> critical = critical_by_rank(rows().ranks, told->path);
+  table = {{"rank", "busy", "predicted", "idle", "predicted", "idle/makespan", "critical"}};
+  for (std::size_t rank = 0; rank < all.ranks.size(); ++rank)
+    table.push_back({std::to_string(rank), nanoseconds.text(told->busy[rank]),
+                     made.time.text(all.ranks[rank].busy), nanoseconds.text(told->idle(rank)),
+                     made.time.text(all.ranks[rank].idle), percent(told->part(told->idle(rank))),
+                     told->broken.empty() ? nanoseconds.text(critical[rank]) : "-"});
+  text += print_table(table);
+  if (told->broken.empty() && with_path)
+    text += "\n" + critical_text(rows(), nanoseconds, told->path);
+  return text;
 }
 
 }  // namespace
@@ -80,7 +207,7 @@ void add_measured(CLI::App& app) {
   command
       ->add_option("--step", mine->number,
                    "Whose ranks (and path) are told (default: the last one's)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}).description(""));
   command->add_flag("--critical-path", mine->critical,
                     "With the chain of jobs and messages that this step was as long as");
   command->add_option("--format", mine->format, "table or json")
@@ -92,91 +219,18 @@ void add_measured(CLI::App& app) {
       "makespan.\n"
       "critical path: what of the makespan the jobs on it took, what messages, from a job's end to "
       "the\n"
-      "start of one on another rank, and what was lost between two jobs of one rank. Of steps in "
-      "which\n"
-      "a job ran before what it needs there is none.\n" +
+      "start of one on another rank, and what was lost: before a job behind the end of the one in "
+      "front\n"
+      "of it on its rank, or behind the step's beginning. Of steps in which a job ran before what "
+      "it\n"
+      "needs there is none. Where several workers share a rank's jobs, the first one's are "
+      "told.\n" +
       exits);
   command->callback([mine, command] {
-    const traced_step both = read_traced(*command, mine->options, mine->file);
-    const step& made = both.predicted;
-    const job_rows rows = made.input().rows;
-    const std::vector<std::int64_t>& numbers = both.trace.steps();
-    const std::int64_t chosen = mine->number < 0 ? both.trace.last() : mine->number;
-    if (!std::ranges::binary_search(numbers, chosen))
-      both.trace.fail("it has no step " + std::to_string(chosen) + ", but " +
-                      std::to_string(numbers.size()) + " from " + std::to_string(numbers.front()) +
-                      " to " + std::to_string(numbers.back()));
-    const simulated all = simulate(made);
-    const path_shares simulated_path = shares_of(critical_path(made.input(), all.timeline));
-    std::vector<measured_step> steps;
-    for (const std::int64_t number : numbers) steps.push_back(measure(both, number));
-    const measured_step& told = *std::ranges::find(steps, chosen, &measured_step::number);
-    const std::vector<std::int64_t> critical = critical_by_rank(rows.ranks, told.path);
-    const finer_unit time{1000};
-
-    if (mine->format == "json") {
-      ordered_json text{{"schedule", made.schedule},
-                        {"ranks", rows.ranks},
-                        {"microbatches", made.microbatches},
-                        {"chunks", made.chunks},
-                        {"by", both.by},
-                        {"predicted",
-                         {{"makespan", made.time.json(all.all.makespan)},
-                          {"bubble", all.all.bubble.value()},
-                          {"jobs", made.time.json(simulated_path.jobs)},
-                          {"messages", made.time.json(simulated_path.messages)}}}};
-      for (const rank_report& rank : all.ranks) {
-        text["predicted"]["busy"].push_back(made.time.json(rank.busy));
-        text["predicted"]["idle"].push_back(made.time.json(rank.idle));
-      }
-      for (const measured_step& one : steps) {
-        ordered_json its{
-            {"step", one.number}, {"makespan", time.json(one.makespan)}, {"bubble", one.bubble()}};
-        if (both.broken.empty()) {
-          its["jobs"] = time.json(one.shares.jobs);
-          its["messages"] = time.json(one.shares.messages);
-          its["lost"] = time.json(one.shares.lost);
-        }
-        for (std::size_t rank = 0; rank < one.busy.size(); ++rank) {
-          its["busy"].push_back(time.json(one.busy[rank]));
-          its["idle"].push_back(time.json(one.idle(rank)));
-        }
-        text["steps"].push_back(std::move(its));
-      }
-      text["step"] = chosen;
-      if (!both.broken.empty())
-        text["broken"] = both.broken;
-      else
-        for (const std::int64_t of : critical) text["critical"].push_back(time.json(of));
-      if (!told.path.empty() && mine->critical)
-        text["critical_path"] = critical_json(rows, time, told.path);
-      std::cout << text.dump(1) << '\n';
-    } else {
-      std::vector<std::vector<std::string>> table{
-          {"step", "makespan", "bubble", "critical path: jobs", "messages", "lost"}};
-      const fraction of_jobs{simulated_path.jobs, std::max<std::int64_t>(1, simulated_path.sum())};
-      table.push_back({"predicted", made.time.text(all.all.makespan),
-                       percent(all.all.bubble.value()), percent(of_jobs.value()),
-                       percent(1 - of_jobs.value()), percent(0)});
-      for (const measured_step& one : steps) {
-        table.push_back(
-            {std::to_string(one.number), time.text(one.makespan), percent(one.bubble())});
-        for (const std::int64_t share : {one.shares.jobs, one.shares.messages, one.shares.lost})
-          table.back().push_back(both.broken.empty() ? percent(one.part(share)) : "-");
-      }
-      std::cout << made.title << ", in microseconds\npredicted by " << both.by << "\n\n"
-                << print_table(table) << "\nstep " << chosen << '\n';
-      table = {{"rank", "busy", "predicted", "idle", "predicted", "idle/makespan", "critical"}};
-      for (std::size_t rank = 0; rank < all.ranks.size(); ++rank)
-        table.push_back({std::to_string(rank), time.text(told.busy[rank]),
-                         made.time.text(all.ranks[rank].busy), time.text(told.idle(rank)),
-                         made.time.text(all.ranks[rank].idle), percent(told.part(told.idle(rank))),
-                         both.broken.empty() ? time.text(critical[rank]) : "-"});
-      std::cout << print_table(table);
-      if (!told.path.empty() && mine->critical)
-        std::cout << '\n' << critical_text(rows, time, told.path);
-    }
-    if (!both.broken.empty()) throw broken_schedule(mine->file + ": " + both.broken);
+    const traced_step both = read_traced(*command, mine->options, mine->file, true);
+    const told_trace found(both, mine->number, mine->critical);
+    std::cout << (mine->format == "json" ? found.json() : found.text());
+    if (!found.broken().empty()) throw broken_schedule(mine->file + ": " + found.broken());
   });
 }
 

@@ -171,9 +171,9 @@ job_table measured_trace::medians(const placement& where) const {
   std::vector<std::vector<std::int64_t>> times(made.entries.size());
   for (const std::int64_t number : steps_)
     for (const traced& one : step(number))
-      if (is_job(one))
+      if (is_job(one) || is_copy(one.what.kind))
         times[cell(one.rank, where.chunk_of(one.what), one.what.kind)].push_back(one.when.end -
-                                                                               one.when.start);
+                                                                                 one.when.start);
   for (std::size_t at = 0; at < times.size(); ++at) made.entries[at].time = median(times[at]);
   return made;
 }

@@ -62,7 +62,7 @@ class measured_trace {
   [[noreturn]] void fail(const std::string& words) const;
   const std::string& stream_name(int rank, int stream) const;
 
-  //! What each kind of job takes on each rank's chunk: the medians of all steps, in nanoseconds; 0
+  //! What each kind of job or copy takes on each rank's chunk: the medians of all steps, in nanoseconds; 0
   //! where there is none.
   job_table medians(const placement& where) const;
 

@@ -114,31 +114,34 @@ std::string other_jobs(const std::vector<traced>& step, const order_check& order
 
 }  // namespace
 
-std::string broken_order(const measured_trace& trace, const job_rows& rows) {
-  for (const std::int64_t number : trace.steps()) {
-    std::vector<traced> all = trace.step(number);
-    std::erase_if(all,
-                  [](const traced& one) { return !is_message(one.what.kind) && !is_job(one); });
-    const order_check orders(all);
-    if (const std::string other = other_jobs(all, orders, rows); !other.empty())
-      trace.fail("step " + std::to_string(number) + " has " + other);
-    for (int rank = 0; rank < rows.ranks; ++rank) {
-      // Nodes, of one job or a pair: each job of one comes after all of the one before.
-      std::vector<job> before, node;
-      for (const job& work : rows.row(rank)) {
-        if (!is_compute(work.kind)) continue;
-        for (const job& earlier : before) {
-          const std::string wrong =
-              order_check::after(*orders.find(earlier), *orders.find(work), "list");
-          if (!wrong.empty()) return wrong;
-        }
-        const std::string wrong = orders.run(work);
+std::string broken_order(const measured_trace& trace, std::int64_t number, const job_rows& rows) {
+  std::vector<traced> all = trace.step(number);
+  std::erase_if(all, [](const traced& one) { return !is_message(one.what.kind) && !is_job(one); });
+  const order_check orders(all);
+  if (const std::string other = other_jobs(all, orders, rows); !other.empty())
+    trace.fail("step " + std::to_string(number) + " has " + other);
+  for (int rank = 0; rank < rows.ranks; ++rank) {
+    // Nodes, of one job or a pair: each job of one comes after all of the one before.
+    std::vector<job> before, node;
+    for (const job& work : rows.row(rank)) {
+      if (!is_compute(work.kind)) continue;
+      for (const job& earlier : before) {
+        const std::string wrong =
+            order_check::after(*orders.find(earlier), *orders.find(work), "list");
         if (!wrong.empty()) return wrong;
-        node.push_back(work);
-        if (!work.paired) before = std::exchange(node, {});
       }
+      const std::string wrong = orders.run(work);
+      if (!wrong.empty()) return wrong;
+      node.push_back(work);
+      if (!work.paired) before = std::exchange(node, {});
     }
   }
+  return "";
+}
+
+std::string broken_order(const measured_trace& trace, const job_rows& rows) {
+  for (const std::int64_t number : trace.steps())
+    if (std::string broken = broken_order(trace, number, rows); !broken.empty()) return broken;
   return "";
 }
 

@@ -1,12 +1,10 @@
 #include "traced_step.hpp"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <utility>
 
 #include "errors.hpp"
 #include "make_step.hpp"
-#include "trace_orders.hpp"
 
 namespace stretto::tool {
 
@@ -19,7 +17,8 @@ CLI::Option* add_traced(CLI::App& command, std::string& file, const std::string&
       ->excludes(command.get_option("--gathered"));
 }
 
-traced_step read_traced(const CLI::App& command, step_options& options, const std::string& file) {
+traced_step read_traced(const CLI::App& command, step_options& options, const std::string& file,
+                        bool finer) {
   const auto given = [&](const char* option) { return command.count(option) > 0; };
   const bool own_costs = given("--cost") || given("--costs") || given("--layers");
   for (const char* option : {"--nodes", "--serial-links"})
@@ -27,17 +26,20 @@ traced_step read_traced(const CLI::App& command, step_options& options, const st
       throw bad_input(std::string(option) +
                       ": --trace tells what jobs take, and of no hops; they go with --cost");
   options.costs.replicas = false;  // which traces tell of in another way
-  step made = make_step(options);
+  step made = make_step(options, finer || !own_costs);
   const placement& where = made.made.where;
   measured_trace trace("--trace", file, where.ranks, where.stages());
   if (!own_costs) {
+    const int hides = made.made.costs.pair_hides;
     made.made.costs = trace.medians(where);
-    for (job_cost& one : made.made.costs.entries) one.time /= 1000;
+    made.made.costs.pair_hides = hides;
+    made.time = finer ? finer_unit{1000} : finer_unit{};
+    for (job_cost& one : made.made.costs.entries)
+      if (!finer) one.time = (one.time + 500) / 1000;
   }
-  std::string broken = broken_order(trace, made.input().rows);
   return {std::move(made),
           own_costs ? "the costs given" : "what each kind of job took in the trace",
-          std::move(trace), std::move(broken)};
+          std::move(trace)};
 }
 
 }  // namespace stretto::tool

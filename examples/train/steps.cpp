@@ -49,7 +49,9 @@ std::string words(const all_news& of, const processes& all) {
   const std::string after = words(of, all) + "after step " + std::to_string(made.steps_done()) +
                             " of " + std::to_string(with.steps) + "; ";
   if (kept.lacks_last()) throw early_exit(1, after + kept.complaint());
-  throw agreed_end(after + with.save.string() + " has it, for --resume");
+  const std::string lost = kept.complaint();
+  throw agreed_end(after + with.save.string() + " has it, for --resume" +
+                   (lost.empty() ? "" : "; " + lost));
 }
 
 void tell(const std::string& why) {

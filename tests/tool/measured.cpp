@@ -62,7 +62,7 @@ TEST_CASE("what measured steps took is told beside what the same one would take"
   CHECK(made["step"] == 8);
   CHECK(made["critical"] == json({31, 30}));
   CHECK(made["critical_path"]["count"] == json({{"F", 2}, {"B", 2}, {"messages", 2}}));
-  CHECK_FALSE(made.contains("broken"));
+  CHECK_FALSE(made["steps"][0].contains("broken"));
   CHECK_FALSE(run_json(of_1f1b + "--format json --trace " + file.path()).contains("critical_path"));
 
   CHECK(run(with).out ==
@@ -103,7 +103,8 @@ TEST_CASE("another step's ranks and path are told where it is asked for, and wha
   tool_tests::check_refused(
       of_1f1b + "--trace " + file.path(),
       {{"--step 9", "it has no step 9, but 2 from 7 to 8"},
-       {"--step -1", "--step"},
+       {"--step -1", "--step -1: expected a whole number from 0 to"},
+       {"--step 99999999999999999999", "expected a whole number from 0 to"},
        {"--nodes 1,5", "--trace tells what jobs take, and of no hops; they go with --cost"},
        {"--reduce-grad 5", "--reduce-grad"}});
 }
@@ -124,9 +125,104 @@ TEST_CASE("by costs that are given it is held against these, and against the sch
   const std::string says =
       "step 7: 1B0 on rank 1 comes after 1F0 on rank 1 (list), which ends 0.5 us after it starts";
   CHECK(broken.err == "stretto: " + file.path() + ": " + says + "\n");
-  CHECK(json::parse(broken.out)["broken"] == says);
+  CHECK(json::parse(broken.out)["steps"][0]["broken"] == says);
   CHECK(json::parse(broken.out)["steps"][0]["busy"] ==
         json({31, 29.5}));  // not twice what overlaps
+}
+
+TEST_CASE("a step that broke an order hides no other's path") {
+  const temporary file("trace.json");
+  json trace = two_steps();
+  for (json& one : trace["traceEvents"])
+    if (one["ph"] == "X" && one["args"]["step"] == 7 && one["name"] == "1B0") one["ts"] = 32;
+  file.write(trace.dump());
+  const auto told = run(of_1f1b + "--critical-path --format json --trace " + file.path());
+  CHECK(told.exit == 1);
+  CHECK(told.err.find("step 7: 1B0 on rank 1") != std::string::npos);
+  const json made = json::parse(told.out);
+  CHECK(made["steps"][0].contains("broken"));
+  CHECK(made["steps"][1]["jobs"] == 61);
+  CHECK(made["critical_path"]["jobs"].size() == 4);
+}
+
+TEST_CASE("times below a microsecond are told and foreseen, and of what takes none nothing is") {
+  const temporary file("trace.json");
+  json trace = measured_step();
+  for (json& one : trace["traceEvents"])
+    if (one["ph"] == "X") {
+      one["ts"] = one["ts"].get<double>() / 100;
+      one["dur"] = one["dur"].get<double>() / 100;
+    }
+  file.write(trace.dump());
+  const json made = run_json(of_1f1b + "--format json --trace " + file.path());
+  CHECK(made["predicted"]["makespan"] == 0.61);
+  CHECK(made["steps"][0]["makespan"] == 0.71);
+  for (json& one : trace["traceEvents"])
+    if (one["ph"] == "X") one["ts"] = 1, one["dur"] = 0;
+  file.write(trace.dump());
+  CHECK(run(of_1f1b + "--trace " + file.path())
+            .out.find("predicted         0   0.0 %                0.0 %     0.0 %  0.0 %\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("of several workers of a rank the first is told, and recomputes want to be known") {
+  const temporary file("trace.json");
+  json trace = measured_step();
+  json shared = json::array();
+  for (const json& one : trace["traceEvents"])
+    for (const int worker : {0, 1}) {
+      shared.push_back(one);
+      shared.back()["pid"] = 2 * one["pid"].get<int>() + worker;
+      if (worker == 1 && one["ph"] == "X") shared.back()["dur"] = 1;
+    }
+  file.write(json{{"traceEvents", shared}}.dump());
+  CHECK(run_json(of_1f1b + "--format json --trace " + file.path())["workers"] == 2);
+  const std::string text = run(of_1f1b + "--trace " + file.path()).out;
+  CHECK(text.find("\nof the 2 workers of each rank the first\n") != std::string::npos);
+  CHECK(text.find("\n7                71  57.7 %") != std::string::npos);
+
+  json again = event(trace, "1B0");
+  again["name"] = "1R0";
+  again["dur"] = 5;
+  event(trace, "1B0")["ts"] = 38;
+  event(trace, "1B0")["dur"] = 15;
+  trace["traceEvents"].push_back(again);
+  file.write(trace.dump());
+  tool_tests::check_refused(
+      of_1f1b + "--trace " + file.path(),
+      {{"", "has forwards that run again: --recompute says of which micro-batches"}});
+  CHECK(run_json(of_1f1b + "--recompute all --format json --trace " + file.path())
+            .contains("failed"));
+}
+
+TEST_CASE(
+    "what pairs hide is counted in what is foreseen of them, in whatever times were measured") {
+  const temporary file("trace.json");
+  json trace{{"traceEvents", json::array()}};
+  const auto add = [&](int rank, const char* name, double from, double to) {
+    trace["traceEvents"].push_back({{"ph", "X"},
+                                    {"name", name},
+                                    {"cat", "compute"},
+                                    {"pid", rank},
+                                    {"tid", 0},
+                                    {"ts", from},
+                                    {"dur", to - from},
+                                    {"args", {{"step", 0}}}});
+  };
+  // One rank: forwards of 3 and backwards of 5, two of which are paired.
+  add(0, "0F0", 0, 3), add(0, "0F1", 3, 6), add(0, "0B0", 6, 11), add(0, "0B1", 11, 16);
+  file.write(trace.dump());
+  const auto foreseen = [&](const char* hides) {
+    return run_json(std::string("measured paired_1f1b --ranks 1 --microbatches 2 --format json ") +
+                    hides + " --trace " + file.path())["predicted"]["makespan"];
+  };
+  CHECK(foreseen("") == 16);
+  CHECK(foreseen("--hides 50") == 14.5);
+  const json made = run_json(
+      "measured paired_1f1b --ranks 1 --microbatches 2 --critical-path "
+      "--format json --trace " +
+      file.path());
+  CHECK(made["critical_path"]["count"] == json({{"F", 2}, {"B", 2}}));  // it ran as its halves
 }
 
 }  // namespace

@@ -506,6 +506,11 @@ TEST_CASE("a critical path is what a step is as long as: jobs and messages witho
                   "3         33   63     2    3F0   3B0         1\n"
                   "2 to 1    64  105     2    2B0   1B0         2\n") != std::string::npos);
   CHECK(run(step).out.find("critical") == std::string::npos);
+  // Such a way ends where it begins anew on the first rank.
+  CHECK(run("simulate interleaved --ranks 2 --microbatches 2 --chunks 3 --cost 10,10,10,3 "
+            "--critical-path")
+            .out.find("\n0 to 1     0   23     2    0F0   1F0         3\n"
+                      "0 to 1    26   49     2    2F0   3F0         6\n") != std::string::npos);
 }
 
 TEST_CASE("pairs, sums and gathers are on it, in parts of a unit, too") {

@@ -220,6 +220,13 @@ TEST_CASE("only a checkpoint makes way for one") {
   save_checkpoint(here.file, made);
   save_checkpoint(here.file, made);
   CHECK(fs::exists(previous));
+  // Where there is no other, the previous one stays.
+  const std::string kept = read(previous);
+  fs::remove(here.file);
+  made.step();
+  save_checkpoint(here.file, made);
+  CHECK(read(previous) == kept);
+  CHECK(read(here.file) != kept);
 }
 
 TEST_CASE("of two runs that save to one file, each puts its own there as a whole") {

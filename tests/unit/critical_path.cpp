@@ -139,6 +139,31 @@ TEST_CASE("a receive's lead counts pairs as the list has them, whatever ran when
   CHECK(path.back().messages == 0);
 }
 
+TEST_CASE("behind a pair a receive is posted when both of its halves are done") {
+  const job jobs[] = {{0, 0, 0, job_kind::forward},
+                      {0, 1, 0, job_kind::forward, true},
+                      {0, 0, 0, job_kind::backward},
+                      {0, 2, 0, job_kind::forward},
+                      {0, 1, 0, job_kind::backward},
+                      {1, 0, 0, job_kind::forward},
+                      {1, 0, 0, job_kind::backward},
+                      {1, 1, 0, job_kind::forward},
+                      {1, 1, 0, job_kind::backward},
+                      {}};
+  const std::int32_t counts[] = {5, 4};
+  const job_table costs(2, 1, {.communication = 10});
+  const replay_input input{.rows = {jobs, counts, 2, 5},
+                           .where = {.ranks = 2},
+                           .microbatches = 3,
+                           .costs = costs.view(),
+                           .receive_lead = 1};
+  const std::vector<stretto::job_time> measured{{0, 2},   {2, 4},   {20, 40}, {40, 41}, {50, 60},
+                                                {12, 13}, {13, 14}, {14, 15}, {15, 16}, {}};
+  const std::vector<critical_job> path = critical_path(input, measured);
+  CHECK(told(input, path) == "0F0 1F0@10 1B0 0B0@6 0B1@10");
+  CHECK(path.back().messages == 1);
+}
+
 TEST_CASE("of a job that is there twice, which no rule lets be, no path goes round") {
   // 0B0 has its gradient of the first 1B0; the second comes behind what follows it.
   const job jobs[] = {{0, 0, 0, job_kind::forward}, {0, 0, 0, job_kind::backward},

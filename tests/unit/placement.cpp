@@ -58,7 +58,7 @@ TEST_CASE("ranks and chunks find the stages that find them") {
 
 TEST_CASE("of more chunks than a step can have the placement is made all the same") {
   constexpr int most = std::numeric_limits<int>::max();
-  for (const int chunks : {most, most / 2 + 1, (1 << 24) + 1})
+  for (const int chunks : {most, most / 2 + 1, (1 << 24) + 1, std::numeric_limits<int>::min()})
     CHECK(place(placement_kind::bidirectional, {.ranks = 2, .chunks = chunks}).chunks == chunks);
   CHECK(place(placement_kind::bidirectional, {.ranks = 2, .chunks = 1 << 24}).chunks == 1 << 25);
 }

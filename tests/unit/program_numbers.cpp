@@ -37,7 +37,7 @@ TEST_CASE("numbers one below or one beyond what there is are refused, and the la
       {reason::unknown_buffer, [](auto& of) { of.buffers[1].storage = 2; }},
       {reason::unknown_buffer, [](auto& of) { of.buffers[1].storage = -1; }},
       {reason::unknown_buffer, [](auto& of) { of.uses[0].buffer = 2; }},
-      {reason::program_twice, [](auto& of) { of.programs[0].chunk = -1; }},
+      {reason::program_of_no_chunk, [](auto& of) { of.programs[0].chunk = -1; }},
       {reason::ops_elsewhere, [](auto& of) { of.programs[0].first_op = -1; }},
       {reason::ops_elsewhere, [](auto& of) { of.programs[0].first_op = 1; }},
       {reason::ops_elsewhere, [](auto& of) { of.programs[0].op_count = -1; }},

@@ -131,6 +131,9 @@ std::string why_kept(const std::filesystem::path& file) {
 //! @return whether it has it; else see `errno`
 bool keep_old(const std::filesystem::path& file) {
   const std::filesystem::path previous = previous_of(file);
+  std::error_code absent;
+  // Then the previous one may be all that there is.
+  if (!std::filesystem::exists(file, absent) && !absent) return true;
   // Another run that saves to this file may keep one between the two calls.
   for (int times = 0; times < 100; ++times) {
     std::error_code none;

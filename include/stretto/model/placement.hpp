@@ -126,7 +126,8 @@ constexpr placement place(placement_kind kind, const shape& sizes) {
   return {.kind = kind,
           .ranks = sizes.ranks,
           // Of more than a step can have the double may be none, and the shape is refused.
-          .chunks = kind == placement_kind::bidirectional && sizes.chunks <= shape::most_jobs
+          .chunks = kind == placement_kind::bidirectional && sizes.chunks > 0 &&
+                            sizes.chunks <= shape::most_jobs
                         ? 2 * sizes.chunks
                         : sizes.chunks,
           .microbatches = sizes.microbatches};

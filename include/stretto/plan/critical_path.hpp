@@ -137,7 +137,7 @@ class critical_tracer {
     if (work.kind == job_kind::offload) made_[index(cell(away, work.stage, work))] = at;
     if (work.kind == job_kind::reload) made_[index(cell(back, work.stage, work))] = at;
     if (work.kind == job_kind::reduce_grad && takes_time(rank, step)) sums_.push_back(at);
-    gathers_ = gathers_ || work.kind == job_kind::unshard;
+    gathers_ = gathers_ || (work.kind == job_kind::unshard && time(at).end > time(at).start);
   }
   //! Messages of a rank leave in the order of its jobs, or of its sends where the list has them.
   void fill_links(int rank) {
@@ -256,6 +256,7 @@ class critical_tracer {
         node = latest(node, [](const job& one) { return is_compute(one.kind); });
       while (is_inner(node));
     if (node < 0) return {};
+    if (is_listed_pair(node) && time(node + 1).end > time(node).end) ++node;
     const int from = work.stage + (work.kind == job_kind::forward ? -1 : 1);
     const std::int64_t takes = hop_(in_.where.rank_of(from, work.microbatch), rank_of(at));
     return {node, 1, time(node).end + takes};

@@ -28,7 +28,8 @@ std::vector<job_time> measured_timeline(const job_rows& rows, TimeOf&& time_of) 
 struct path_shares {
   std::int64_t jobs = 0;
   std::int64_t messages = 0;  //!< from a job's end to one's start on another rank
-  std::int64_t lost = 0;      //!< between two of a rank's own, which only a measured step has
+  std::int64_t lost = 0;      //!< before one of a rank's own, behind the one in front of it or the
+                              //!< step's beginning, which only a measured step has
 
   constexpr std::int64_t sum() const { return jobs + messages + lost; }
   constexpr bool operator==(const path_shares&) const = default;
