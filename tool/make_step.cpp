@@ -202,13 +202,8 @@ step plain_step(const step_options& options, finer_unit time) {
                 schedule::objective_kind::flush);
     return read;
   }
-  if (options.name.empty()) throw bad_input("NAME or --csv: one of them is required");
-  if (!orders_of(options.name)) refuse_name(options.name);
-  if (options.sizes.ranks == 0) throw bad_input("--ranks: required with a schedule's name");
-  if (options.sizes.microbatches == 0)
-    throw bad_input("--microbatches: required with a schedule's name");
+  const shape sizes = options.sizes.named(options.name);
   if (is_forward_only(options.name)) options.refuse_of_backwards(options.name);
-  const shape sizes = options.sizes.sizes(options.name);
   const cost_options costs = options.costs.for_step(is_forward_only(options.name),
                                                     options.windows.of(options.name).offload.any());
   return *make_shortest(options.name, sizes, options.schedule(),

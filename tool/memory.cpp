@@ -72,9 +72,9 @@ struct memory_command {
     add_offload(command, offload);
     auto* file = command.add_option(
         "--csv", csv,
-        "An order that `schedule` has written (--format csv or cells) instead of a schedule's name, "
-        "whose order here is one of jobs that all take as long: of costs, say; --recompute tells "
-        "what its recomputes do again");
+        "An order in a file (of `schedule --format csv` or cells) instead of a schedule's name, which "
+        "here is for jobs that all take as long: costs may make another of it; --recompute tells "
+        "what the file's recomputes do again");
     for (const char* other : {"NAME", "--ranks", "--microbatches", "--chunks", "--slices",
                               "--recompute-of", "--recompute-count", "--offload"})
       file->excludes(command.get_option(other));
@@ -97,7 +97,7 @@ struct memory_command {
     }
     const shape wanted = read ? shape{read->made.where.ranks, read->microbatches, read->chunks,
                                       read->slices}
-                              : named_sizes();
+                              : sizes.named(name);
     refuse_unplanned(wanted, csv);
     const bool forward_only = read ? read->forward_only : is_forward_only(name);
     if (forward_only && of_model.data_parallel.value_or(1) > 1)
@@ -199,21 +199,11 @@ struct memory_command {
   }
 
  private:
-  shape named_sizes() const {
-    if (name.empty()) throw bad_input("NAME or --csv: one of them is required");
-    if (!orders_of(name)) refuse_name(name);
-    if (sizes.ranks == 0) throw bad_input("--ranks: required with a schedule's name");
-    if (sizes.microbatches == 0)
-      throw bad_input("--microbatches: required with a schedule's name");
-    return sizes.sizes(name);
-  }
   //! The jobs of the file, which are not proven yet.
   step read_jobs() const {
     step read = read_order("--csv", csv);
     const placement& where = read.made.where;
-    if (read.messages)
-      throw bad_option("--csv", csv,
-                       "is compute_comms, and a plan makes messages of its own: give the jobs alone");
+    refuse_own_messages(read, csv);
     if (where.stages() != where.ranks * where.chunks_one_way())
       throw bad_option("--csv", csv, "its ranks have not all as many stages");
     if (read.has(job_kind::recompute) && recompute == "none")

@@ -16,6 +16,7 @@
 #include "files.hpp"
 #include "make_step.hpp"
 #include "numbers.hpp"
+#include "read_step.hpp"
 #include "stretto/lowering/streams/receive_lead.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/plan_text.hpp"
@@ -91,10 +92,7 @@ struct plan_command {
 
   void run() const {
     const step made = make_step(options, true);
-    if (made.messages)
-      throw bad_option(
-          "--csv", options.csv,
-          "is compute_comms, and a plan makes messages of its own: give the jobs alone");
+    refuse_own_messages(made, options.csv);
     refuse_unplanned({made.made.where.ranks, made.microbatches, made.chunks, made.slices},
                      options.csv);
     if (rank && *rank >= made.made.where.ranks)

@@ -58,6 +58,12 @@ step read_order(const std::string& option, const std::string& path) {
   return made;
 }
 
+void refuse_own_messages(const step& read, const std::string& csv) {
+  if (read.messages)
+    throw bad_option("--csv", csv,
+                     "is compute_comms, and a plan makes messages of its own: give the jobs alone");
+}
+
 namespace {
 
 //! What is found in the lists with what replicas do, told of those that were read.

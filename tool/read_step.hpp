@@ -12,6 +12,8 @@ namespace stretto::tool {
 //! @param option  which names it
 //! @throws bad_input, broken_schedule
 step read_order(const std::string& option, const std::string& path);
+//! @throws bad_input for a file (--csv) with messages, which plans make of their own
+void refuse_own_messages(const step& read, const std::string& csv);
 //! Gives what is read its costs, as make_step() does, and holds it against every rule.
 //! Of how many stages at once a rank may have the weights: without --gathered of any number in
 //! lists that say where they are gathered, of as many as by default in others.

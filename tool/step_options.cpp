@@ -175,6 +175,14 @@ shape shape_options::sizes(const std::string& schedule) const {
   return made;
 }
 
+shape shape_options::named(const std::string& schedule) const {
+  if (schedule.empty()) throw bad_input("NAME or --csv: one of them is required");
+  if (!orders_of(schedule)) refuse_name(schedule);
+  if (ranks == 0) throw bad_input("--ranks: required with a schedule's name");
+  if (microbatches == 0) throw bad_input("--microbatches: required with a schedule's name");
+  return sizes(schedule);
+}
+
 void refuse_unplanned(const shape& sizes, const std::string& csv) {
   const std::int64_t jobs =
       std::int64_t{sizes.ranks} * sizes.chunks * sizes.microbatches * sizes.slices;

@@ -26,6 +26,14 @@ std::string refusal(const std::string& command) {
 
 }  // namespace
 
+TEST_CASE("gathers that take no time are on no critical path") {
+  const temporary file("comms.csv");
+  file.write(run("schedule 1f1b --ranks 2 --microbatches 2 --comms --format csv").out);
+  const json made = run_json("simulate --critical-path --format json --csv " + file.path());
+  CHECK(made["critical_path"]["jobs"].size() > 3);
+  CHECK_FALSE(made["critical_path"]["count"].contains("UNSHARD"));
+}
+
 TEST_CASE("every schedule waits for its weights, and holds what it has gathered") {
   stretto::schedule::all::for_each([](const auto& made) {
     stretto::shape sizes{.ranks = 4, .microbatches = 8};

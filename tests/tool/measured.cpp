@@ -31,6 +31,19 @@ json two_steps() {
   return trace;
 }
 
+//! An event of step 0 on the first rank, a copy on a stream of its own.
+void add_of_rank_0(json& trace, const std::string& name, double from, double to) {
+  const bool copy = name.find("LOAD") != std::string::npos;
+  trace["traceEvents"].push_back({{"ph", "X"},
+                                  {"name", name},
+                                  {"cat", copy ? "copy" : "compute"},
+                                  {"pid", 0},
+                                  {"tid", copy ? 1 : 0},
+                                  {"ts", from},
+                                  {"dur", to - from},
+                                  {"args", {{"step", 0}}}});
+}
+
 TEST_CASE("what measured steps took is told beside what the same one would take") {
   const temporary file("trace.json");
   file.write(two_steps().dump());
@@ -199,18 +212,11 @@ TEST_CASE(
     "what pairs hide is counted in what is foreseen of them, in whatever times were measured") {
   const temporary file("trace.json");
   json trace{{"traceEvents", json::array()}};
-  const auto add = [&](int rank, const char* name, double from, double to) {
-    trace["traceEvents"].push_back({{"ph", "X"},
-                                    {"name", name},
-                                    {"cat", "compute"},
-                                    {"pid", rank},
-                                    {"tid", 0},
-                                    {"ts", from},
-                                    {"dur", to - from},
-                                    {"args", {{"step", 0}}}});
+  const auto add = [&](const char* name, double from, double to) {
+    add_of_rank_0(trace, name, from, to);
   };
   // One rank: forwards of 3 and backwards of 5, two of which are paired.
-  add(0, "0F0", 0, 3), add(0, "0F1", 3, 6), add(0, "0B0", 6, 11), add(0, "0B1", 11, 16);
+  add("0F0", 0, 3), add("0F1", 3, 6), add("0B0", 6, 11), add("0B1", 11, 16);
   file.write(trace.dump());
   const auto foreseen = [&](const char* hides) {
     return run_json(std::string("measured paired_1f1b --ranks 1 --microbatches 2 --format json ") +
@@ -223,6 +229,23 @@ TEST_CASE(
       "--format json --trace " +
       file.path());
   CHECK(made["critical_path"]["count"] == json({{"F", 2}, {"B", 2}}));  // it ran as its halves
+}
+
+TEST_CASE("copies to the host and back are foreseen to take what they took") {
+  const temporary file("trace.json");
+  json trace{{"traceEvents", json::array()}};
+  const auto add = [&](const char* name, double from, double to) {
+    add_of_rank_0(trace, name, from, to);
+  };
+  add("0F0", 0, 3), add("0OFFLOAD0", 3, 13), add("0F1", 13, 16), add("0RELOAD0", 16, 26);
+  add("0B0", 26, 31), add("0B1", 31, 36);
+  file.write(trace.dump());
+  const json made = run_json(
+      "measured gpipe --ranks 1 --microbatches 2 --offload 1/2,lag=0,prefetch=0 "
+      "--critical-path --format json --trace " +
+      file.path());
+  CHECK(made["predicted"]["makespan"] == 36);
+  CHECK(made["steps"][0]["makespan"] == 36);
 }
 
 }  // namespace

@@ -38,7 +38,6 @@ concept names_receive_lead =
 template <class Policy>
 concept names_leaves_empty =
     is_open<Policy> && !requires { &with_optional_members<Policy>::leaves_empty; };
-
 template <class Policy>
 concept names_forward_only =
     is_open<Policy> && !requires { &with_optional_members<Policy>::forward_only; };

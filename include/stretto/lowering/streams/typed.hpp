@@ -44,30 +44,29 @@ struct typed {
   }
 
  private:
+  //! The stream of what carries messages, sums or copies by that name; -1: it is none of theirs.
+  static constexpr int carrier(std::string_view word) {
+    if (word == "send_next") return send_next();
+    if (word == "send_previous") return send_previous();
+    if (word == "receive_next") return receive_next();
+    if (word == "receive_previous") return receive_previous();
+    if (word == "data_parallel") return data_parallel();
+    return word == "offload" ? offload() : -1;
+  }
+  static constexpr std::string_view called(int one) {
+    return stream_traits<Stream>::name(static_cast<Stream>(one));
+  }
   static constexpr bool called_alike() {
-    for (int one = 0; one < stream_traits<Stream>::count; ++one) {
-      const std::string_view called = stream_traits<Stream>::name(static_cast<Stream>(one));
-      if ((called == "send_next" && send_next() != one) ||
-          (called == "send_previous" && send_previous() != one) ||
-          (called == "receive_next" && receive_next() != one) ||
-          (called == "receive_previous" && receive_previous() != one) ||
-          (called == "data_parallel" && data_parallel() != one) ||
-          (called == "offload" && offload() != one))
-        return false;
-    }
+    for (int one = 0; one < stream_traits<Stream>::count; ++one)
+      if (const int found = carrier(called(one)); found >= 0 && found != one) return false;
     return true;
   }
   static constexpr bool computes_first() {
     if constexpr (requires { Stream::compute; })
       if (static_cast<int>(Stream::compute) != 0) return false;
-    for (int one = 0; one < stream_traits<Stream>::count; ++one) {
-      const std::string_view called = stream_traits<Stream>::name(static_cast<Stream>(one));
-      const bool carries = called == "send_next" || called == "send_previous" ||
-                           called == "receive_next" || called == "receive_previous" ||
-                           called == "data_parallel" || called == "offload";
-      if (one == 0 ? carries : called == "compute") return false;
-    }
-    return true;
+    for (int one = 1; one < stream_traits<Stream>::count; ++one)
+      if (called(one) == "compute") return false;
+    return carrier(called(0)) < 0;
   }
   static constexpr int data_parallel() {
     if constexpr (requires { Stream::data_parallel; })
