@@ -41,16 +41,17 @@ int end_streams(std::span<const std::unique_ptr<device>> devices, bool polled,
 
 }  // namespace
 
-int end_threads(const running_parts& all, time_point limit) noexcept {
+unfinished end_threads(const running_parts& all, time_point limit) noexcept {
   all.watch.stop();
   all.wire.abort();
   for (const auto& each : all.devices) each->wake();
-  int left = 0;
+  unfinished left;
   if (all.threads != nullptr) {
     all.threads->wake();
-    left += all.threads->join(limit);
+    left.threads = all.threads->join(limit);
   }
-  return left + end_streams(all.devices, all.polled, limit);
+  left.streams = end_streams(all.devices, all.polled, limit);
+  return left;
 }
 
 }  // namespace stretto::executor

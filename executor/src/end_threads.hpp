@@ -19,8 +19,15 @@ struct running_parts {
   bool polled;       //!< devices or the transport are
 };
 
+//! What has not ended.
+struct unfinished {
+  int threads = 0;  //!< that issue: a callback holds them
+  int streams = 0;  //!< of devices: on the host threads, too, which callbacks hold
+
+  int all() const { return threads + streams; }
+};
+
 //! Stops all of it, and waits.
-//! @return threads, or streams of a GPU, that have not ended by then.
-int end_threads(const running_parts& all, time_point limit) noexcept;
+unfinished end_threads(const running_parts& all, time_point limit) noexcept;
 
 }  // namespace stretto::executor

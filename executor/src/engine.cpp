@@ -52,6 +52,7 @@ struct engine::state {
   std::int64_t steps = 0;  // completed
   bool failed = false;
   int threads_left = 0;     // after a failure
+  bool held = false;        // some of them by a callback
   std::string failed_with;  // and its text
 
   state(std::span<const plan_view> given, std::span<stage* const> stages, options wanted)
@@ -129,6 +130,7 @@ struct engine::state {
         if (now >= watch.deadline()) fail_late_replay();
         pause(now);
       }
+      for (const auto& each : devices) each->replayed();
     } catch (const execution_error&) {
       throw;
     } catch (...) {
@@ -225,20 +227,21 @@ struct engine::state {
     graph.reset();  // communicators wait for what was recorded with them
     if (!failed) wire->close();
     // The error may be on its way to somebody who is told only when this is over.
-    if (threads_left > 0 && !polled)
+    if (held)
       std::fprintf(stderr, "stretto: waiting for a callback that does not return; %s\n",
                    failed_with.c_str());
+    if (failed && threads) static_cast<void>(threads->join(time_point::max()));
     const bool waits = failed && polled;
     // The host's threads of one device may be in the memory of another, which goes with it.
-    const int left = end_threads(!polled ? time_point::max()
-                                 : waits ? after(with.grace)
-                                         : time_point::min());
-    if (left > 0 && waits)
+    const unfinished left = end_threads(!polled ? time_point::max()
+                                        : waits ? after(with.grace)
+                                                : time_point::min());
+    if (left.all() > 0 && waits)
       for (const auto& each : devices) each->abandon();
     wire.reset();  // it may have made the devices' memory known to others
   }
 
-  int end_threads(time_point limit) noexcept {
+  unfinished end_threads(time_point limit) noexcept {
     return executor::end_threads({watch, *wire, devices, threads.get(), polled}, limit);
   }
 
@@ -248,7 +251,9 @@ struct engine::state {
   [[noreturn]] void fail(diagnosis said) {
     failed = true;
     wire->tell(said.text);
-    threads_left = end_threads(after(with.grace));
+    const unfinished left = end_threads(after(with.grace));
+    threads_left = left.all();
+    held = left.threads > 0 || (!polled && left.streams > 0);
     if (threads_left > 0)
       said.text += (polled ? "; threads and streams of devices whose work has not ended: "
                            : "; threads held by a callback that has not returned: ") +

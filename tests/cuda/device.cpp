@@ -3,11 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +25,7 @@
 #include "stretto/executor/cuda/step_graph.hpp"
 #include "stretto/executor/trace.hpp"
 #include "support.hpp"
+#include "support/captured_errors.hpp"
 
 using namespace stretto;
 using namespace stretto::test;
@@ -205,6 +209,53 @@ TEST_CASE("a lent stream takes the place of one, and is the lender's to give bac
   }
   CHECK(gpu::alive().streams == 1);
   cudaStreamDestroy(mine);
+}
+
+TEST_CASE("what its lender does on a stream behind a step is not waited for") {
+  for (const bool graph : {false, true}) {
+    gpu::reset();
+    cudaStream_t mine = nullptr;
+    REQUIRE(cudaStreamCreateWithPriority(&mine, cudaStreamNonBlocking, 0) == cudaSuccess);
+    bool over = false;
+    const captured_errors errors;
+    {
+      one_rank run;
+      executor::options with = on_gpu({.lent = {{0, mine}}});
+      if (graph) with.graph = executor::make_cuda_graph;
+      with.wire = executor::make_cuda_loopback_transport();
+      executor::engine engine({&run.view, 1}, run.stages, std::move(with));
+      for (int step = 0; step < 3; ++step) engine.step();
+      gpu::enqueue_until(mine, "the lender's", [&] { return over; });
+    }
+    CHECK(errors.text().empty());
+    CHECK(gpu::alive().allocations == 0);
+    over = true;
+    cudaStreamDestroy(mine);
+  }
+}
+
+TEST_CASE("an arena is zeroed when it is there, even where all streams are lent and at work") {
+  gpu::reset();
+  cudaStream_t mine[6];
+  bool over = false;
+  for (cudaStream_t& each : mine) {
+    REQUIRE(cudaStreamCreateWithPriority(&each, cudaStreamNonBlocking, 0) == cudaSuccess);
+    gpu::enqueue_until(each, "the lender's", [&] { return over; });
+  }
+  {
+    one_rank run;
+    executor::cuda_settings settings;
+    settings.timing = true;
+    for (int index = 0; index < static_cast<int>(run.view.streams.size()); ++index)
+      settings.lent.push_back({index, mine[index]});
+    const executor::engine engine({&run.view, 1}, run.stages, on_gpu(settings));
+    const std::span<const std::byte> arena = engine.arena(0);
+    CHECK(std::ranges::count(arena, std::byte{0}) == std::ssize(arena));
+    CHECK(!arena.empty());
+  }
+  over = true;
+  for (cudaStream_t each : mine) cudaStreamDestroy(each);
+  CHECK(gpu::alive() == gpu::handles{});
 }
 
 TEST_CASE("traces have every instruction, in an order that the plan allows") {
@@ -472,6 +523,27 @@ TEST_CASE("a launch whose error nobody looked at is named, and not one from befo
   expect_part(error.what(), "a launch: ");
 }
 
+TEST_CASE("a stage may ask whether something of its own is done") {
+  gpu::reset();
+  one_rank run;
+  struct asking_stage final : executor::stage {
+    explicit asking_stage(executor::stage& of) : inner(of) {}
+    void run(const executor::context& at) override {
+      inner.run(at);
+      CHECK(cudaEventRecord(event.get(), executor::native_stream(at)) == cudaSuccess);
+      not_ready += cudaEventQuery(event.get()) == cudaErrorNotReady;
+    }
+    executor::stage& inner;
+    executor::cuda::owned_event event = executor::cuda::make_event();
+    int not_ready = 0;
+  } stage(run.stage);
+  executor::stage* const stages[] = {&stage};
+  executor::engine engine({&run.view, 1}, stages, on_gpu());
+  for (int step = 0; step < 10; ++step) engine.step();
+  CHECK(stage.not_ready > 0);
+  CHECK(std::vector<float>{run.inner.sum} == expected_sums(1, 3, 5, 10));
+}
+
 TEST_CASE("the flight record has a launch that failed far ahead of what runs") {
   gpu::reset();
   bool over = false;
@@ -513,6 +585,42 @@ TEST_CASE("a thread of the rank's own issues while another one looks") {
     for (int step = 0; step < 50; ++step) engine.step();
     CHECK(std::vector<float>{run.inner.sum} == expected_sums(1, 3, 5, 50));
   }
+  CHECK(gpu::alive() == gpu::handles{});
+}
+
+TEST_CASE("a thread that issues and is held by a stage is waited for, which is said") {
+  gpu::reset();
+  const captured_errors errors;
+  std::atomic<bool> release{false};
+  std::string seen;
+  std::thread reader([&] {  // the engine goes no sooner than the stage returns
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while ((seen = errors.text()).empty() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    release = true;
+  });
+  {
+    one_rank run;
+    struct held_stage final : executor::stage {
+      explicit held_stage(const std::atomic<bool>& on) : release(on) {}
+      void run(const executor::context&) override {
+        while (!release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      const std::atomic<bool>& release;
+    } stage(release);
+    executor::stage* const stages[] = {&stage};
+    executor::options with = on_gpu();
+    with.issue = executor::issuing::thread_per_rank;
+    with.deadline = std::chrono::milliseconds(200);
+    with.grace = std::chrono::milliseconds(10);
+    executor::engine engine({&run.view, 1}, stages, std::move(with));
+    const executor::execution_error error = error_of(engine);
+    CHECK(error.kind() == executor::failure::deadline);
+    CHECK(error.threads_left() == 1);
+  }
+  reader.join();
+  expect_part(seen, "stretto: waiting for a callback that does not return; ");
+  CHECK(errors.text().find("does not end") == std::string::npos);
   CHECK(gpu::alive() == gpu::handles{});
 }
 

@@ -1,10 +1,7 @@
 // Whatever ends a step ends it with one exception that names rank, instruction and cause, and
 // leaves no thread.
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -23,6 +20,7 @@
 #include "stretto/plan/planned.hpp"
 #include "stretto/plan/shared.hpp"
 #include "stretto/schedule/zbv.hpp"
+#include "support/captured_errors.hpp"
 #include "threads.hpp"
 
 using namespace stretto;
@@ -35,31 +33,6 @@ namespace {
 template <class Made>
 concept lends_plans = requires(Made&& made) {
   std::forward<Made>(made).plans();
-};
-
-//! What the process writes to its standard error, while it lives.
-class captured_errors {
- public:
-  captured_errors() : file_(std::tmpfile()), before_(dup(STDERR_FILENO)) {
-    std::fflush(stderr);
-    dup2(fileno(file_), STDERR_FILENO);
-  }
-  captured_errors(const captured_errors&) = delete;
-  captured_errors& operator=(const captured_errors&) = delete;
-  ~captured_errors() {
-    dup2(before_, STDERR_FILENO);
-    close(before_);
-    std::fclose(file_);
-  }
-  std::string text() const {
-    char read[4096];
-    const ssize_t size = pread(fileno(file_), read, sizeof read, 0);
-    return {read, static_cast<std::size_t>(size > 0 ? size : 0)};
-  }
-
- private:
-  std::FILE* file_;
-  int before_;
 };
 
 //! A pipeline whose callbacks do nothing but what the test adds to one job of one step.

@@ -36,10 +36,12 @@ class cuda_device final : public device {
     find_starts();
     end_ = cuda::make_event();
     progress_.emplace(plan_, events_);
-    if (settings_.timing) clock_.emplace(plan_.instructions.size(), streams_.front());
+    cuda::owned_stream spare;
+    const cudaStream_t idle = idle_stream(spare);
+    if (settings_.timing) clock_.emplace(plan_.instructions.size(), idle);
     make_arena();
     host_memory_ = cuda::make_pinned_memory(static_cast<std::size_t>(plan_.host_bytes));
-    clear();
+    clear(idle);
     on_.reset();
   }
 
@@ -53,8 +55,10 @@ class cuda_device final : public device {
     // What was left behind before is none of the stage's.
     static_cast<void>(cudaGetLastError());
     work.call(work);
-    // A kernel that could not be launched leaves an error behind, and returns nothing.
-    check(cudaGetLastError(), "a launch");
+    // A kernel that could not be launched leaves an error behind, and returns nothing. So does a
+    // question of the stage's own, such as a pool's for what is done with, to which the answer is no.
+    if (const cudaError_t left = cudaGetLastError(); left != cudaErrorNotReady)
+      check(left, "a launch");
   }
   void record(int stream, int event, std::int64_t step) override {
     cuda::choose_once(settings_.device);
@@ -101,13 +105,16 @@ class cuda_device final : public device {
     words_.emplace(streams_.size(), streams_.front());
   }
   void replay() override {
+    at_rest_.store(false, std::memory_order_relaxed);
     if (!words_) return;
     words_->reset();
     progress_->follow(*words_);
   }
+  void replayed() override { at_rest_.store(true, std::memory_order_relaxed); }
   void begin(int stream, const mark& what) override {
     shown_.begin(what.instruction);
     if (capturing_) return;
+    at_rest_.store(false, std::memory_order_relaxed);
     cuda::choose_once(settings_.device);
     progress_->begin(stream, what);
     if (what.stamp != nullptr) clock_->begin(native(stream), what);
@@ -141,6 +148,7 @@ class cuda_device final : public device {
       if (clock_) clock_->resolve();
       progress_->step_ended(step);
       ended_.store(step, std::memory_order_release);
+      at_rest_.store(true, std::memory_order_relaxed);
       watch_.rank_ended();
     } catch (...) {
       failed_ = true;
@@ -160,12 +168,8 @@ class cuda_device final : public device {
   }
   bool merge(int stream, const device& with, int its) override {
     if (with.ordinal() != settings_.device || is_lent(stream)) return false;
-    const auto other = static_cast<cudaStream_t>(with.stream(its).native);
-    const cuda::current_device guard(settings_.device);
-    const cuda::owned_event cleared = cuda::make_event();  // what this one waited for, see clear()
-    check(cudaEventRecord(cleared.get(), native(stream)), "cudaEventRecord");
-    check(cudaStreamWaitEvent(other, cleared.get(), cudaEventWaitDefault), "cudaStreamWaitEvent");
-    streams_[static_cast<std::size_t>(stream)] = other;
+    streams_[static_cast<std::size_t>(stream)] =
+        static_cast<cudaStream_t>(with.stream(its).native);
     return true;
   }
   void* native_event(int event) const override { return event_at(event); }
@@ -180,16 +184,21 @@ class cuda_device final : public device {
     std::optional<cuda::current_device> held;
     cuda::make_current(held, settings_.device);
     while (true) {
-      // Not those of others, which may be gone.
+      // Not those of others, which may be gone; nor lent ones when the last step was seen to end, or
+      // its end waited for: what runs there is the lender's.
       int busy = 0;
       for (const cuda::owned_stream& each : own_streams_) busy += is_busy(each.get());
-      for (const lent_stream& each : settings_.lent) busy += is_busy(each.native);
+      if (!at_rest_.load(std::memory_order_relaxed))
+        for (const lent_stream& each : settings_.lent) busy += is_busy(each.native);
       static_cast<void>(cudaGetLastError());  // what it found is no error of a later launch
       if (busy > 0 && std::chrono::steady_clock::now() < limit) {
         std::this_thread::sleep_for(std::chrono::microseconds(50));
         continue;
       }
-      if (busy == 0) note_the_rest();
+      if (busy == 0) {
+        at_rest_.store(true, std::memory_order_relaxed);
+        note_the_rest();
+      }
       return busy;
     }
   }
@@ -239,6 +248,13 @@ class cuda_device final : public device {
     }
   }
 
+  //! One without work, as a lent one may have: where all are lent, `spare`.
+  cudaStream_t idle_stream(cuda::owned_stream& spare) const {
+    if (!own_streams_.empty()) return own_streams_.front().get();
+    spare = cuda::make_stream(0);
+    return spare.get();
+  }
+
   void take(const lent_stream& lent) {
     const auto refuse = [&](const std::string& why) {
       throw plan_error("stream " + std::to_string(lent.index) + ", which is lent, is " + why);
@@ -283,17 +299,19 @@ class cuda_device final : public device {
     if (any) cuda::note_progress(nullptr, 0, streams_.front());
   }
 
-  //! All streams begin behind it.
-  void clear() {
-    if (plan_.arena_bytes > 0)
-      check(cudaMemsetAsync(arena_.get(), 0, static_cast<std::size_t>(plan_.arena_bytes),
-                            streams_.front()),
-            "cudaMemsetAsync");
+  //! Whoever gets the device finds it done, on whatever stream he looks.
+  //! @param idle  a stream without work
+  void clear(cudaStream_t idle) {
     std::fill_n(static_cast<char*>(host_memory_.get()), plan_.host_bytes, '\0');
-    const cuda::owned_event cleared = cuda::make_event();
-    check(cudaEventRecord(cleared.get(), streams_.front()), "cudaEventRecord");
-    for (const cudaStream_t each : streams_)
-      check(cudaStreamWaitEvent(each, cleared.get(), cudaEventWaitDefault), "cudaStreamWaitEvent");
+    if (plan_.arena_bytes == 0) return;
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    check(cudaMemsetAsync(arena_.get(), 0, static_cast<std::size_t>(plan_.arena_bytes), idle),
+          "cudaMemsetAsync");
+    while (!is_over(cudaStreamQuery(idle), "cudaStreamQuery")) {
+      if (std::chrono::steady_clock::now() >= limit)
+        throw cuda::error(cudaErrorNotReady, "cudaStreamQuery");
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
   }
 
   void move(int stream, const copy& work, cudaMemcpyKind way) {
@@ -339,6 +357,7 @@ class cuda_device final : public device {
   cuda::pinned_memory host_memory_;
   std::atomic<std::int64_t> ending_{-1};  // the last step whose end is enqueued
   std::atomic<std::int64_t> ended_{-1};   // the last step seen to end
+  std::atomic<bool> at_rest_{true};       // nothing of a step's is under way
   bool failed_ = false;
   bool capturing_ = false;
   bool abandoned_ = false;

@@ -100,6 +100,8 @@ class device {
   virtual void follow_replays() {}
   //! Before each launch of what was recorded: nothing of it is done.
   virtual void replay() {}
+  //! Behind each that has ended well: all of it is done.
+  virtual void replayed() {}
   //! Whether somebody must call poll(), again and again while a step is under way, for it to be
   //! seen to end or fail. That is the thread that waits for the step.
   virtual bool polled() const { return false; }
