@@ -1,6 +1,7 @@
 // Layers dealt unevenly: the rank that also computes the loss gets fewer of them.
 // g++ -std=c++20 -Iinclude examples/05_uneven_layers.cpp -o uneven_layers
 #include <array>
+#include <cstddef>
 #include <iostream>
 
 #include "stretto/stretto.hpp"
@@ -28,7 +29,7 @@ template <class Assignment>
 void tell() {
   using step = stretto::pipeline<small, stretto::schedule::interleaved, Assignment, by_layers>;
   static_assert(stretto::valid<step>);
-  std::array<stretto::rank_report, small.ranks> ranks{};
+  std::array<stretto::rank_report, std::size_t{small.ranks}> ranks{};
   const stretto::report found = stretto::measure(step::compute(), ranks);
 
   std::cout << Assignment::name << ": layers";

@@ -11,12 +11,13 @@
 
 // The costs and the limit of memory that it was made for stand in the header, too, and are a
 // promise: with room for four activations the same table does not compile.
-using order = frozen_zb_auto_4x12;
+using frozen_order = frozen_zb_auto_4x12;
 
 template <class Schedule>
 using step =
-    stretto::pipeline<order::made_for, Schedule, stretto::assignment::unassigned, order::memory>;
-using searched = step<stretto::schedule::frozen<order>>;
+    stretto::pipeline<frozen_order::made_for, Schedule, stretto::assignment::unassigned,
+                      frozen_order::memory>;
+using searched = step<stretto::schedule::frozen<frozen_order>>;
 static_assert(stretto::valid<searched>);
 
 template <class Step>

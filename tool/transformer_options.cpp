@@ -272,17 +272,17 @@ void transformer_options::refuse_replicas() const {
     no_multiple_of("--expert-parallel", model.experts.parallel, model.tensor_parallel);
 }
 
-void transformer_options::refuse_dense(std::int64_t layers) const {
-  if (model.dense_layers > layers)
+void transformer_options::refuse_dense(std::int64_t of) const {
+  if (model.dense_layers > of)
     throw bad_option("--dense-layers", std::to_string(model.dense_layers),
-                     "--layers has " + std::to_string(layers));
+                     "--layers has " + std::to_string(of));
 }
 
-void transformer_options::refuse_long_ring(int layers) const {
+void transformer_options::refuse_long_ring(int of_job) const {
   constexpr int most = 1024;
-  if (model.ring_steps() > 1 && model.ring_steps() > most / layers)
+  if (model.ring_steps() > 1 && model.ring_steps() > most / of_job)
     throw bad_option("--context-parallel", std::to_string(model.context_parallel),
-                     "round the ring each of a job's layers (" + std::to_string(layers) +
+                     "round the ring each of a job's layers (" + std::to_string(of_job) +
                          ") attends as often, and an order is sought for at most " +
                          std::to_string(most) + " times");
 }

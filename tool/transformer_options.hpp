@@ -51,12 +51,12 @@ struct transformer_options {
   }
   //! "8 replicas", or what they are made of.
   std::string told_replicas() const;
-  //! @param layers  of attention, that the model has
+  //! @param of  layers of attention that the model has
   //! @throws bad_input for more of --dense-layers
-  void refuse_dense(std::int64_t layers) const;
-  //! @param layers  of the largest job
+  void refuse_dense(std::int64_t of) const;
+  //! @param of_job  layers of the largest one
   //! @throws bad_input for more steps of rings than orders of ops are sought for in seconds
-  void refuse_long_ring(int layers) const;
+  void refuse_long_ring(int of_job) const;
   //! @param chain  the model's, or a part of it
   //! @throws bad_input for sizes that make a buffer larger than any may be
   void refuse_huge(const program_chain& chain) const;

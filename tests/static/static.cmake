@@ -101,6 +101,16 @@ if(STRETTO_GNU)
   endforeach()
 endif()
 
+# All headers where every name of std is known without std: none is taken for what it is there.
+set(names "${CMAKE_CURRENT_BINARY_DIR}/names_of_std.cpp")
+file(CONFIGURE OUTPUT "${names}" CONTENT
+  "#include <bits/stdc++.h>\nusing namespace std;\n${includes}\n" @ONLY)
+foreach(compiler IN ITEMS gnu clang)
+  if(stretto_compiler_${compiler})
+    stretto_static_test(names_of_std ${compiler} ${stretto_compiler_${compiler}} "${names}")
+  endif()
+endforeach()
+
 # Only limits would end what is computed of a refused shape, so here there are none.
 set(refused "${CMAKE_CURRENT_LIST_DIR}/refused_shapes.cpp")
 if(STRETTO_GNU)

@@ -204,7 +204,8 @@ class pipeline_jobs {
     return found.ok() ? requested_ : found;
   }();
   static constexpr bool searches = [] {
-    if constexpr (schedule::Search<Schedule> && sound_.ok()) return Schedule{}.variant < 0;
+    if constexpr (schedule::Search<Schedule> && sound_.ok())
+      return !schedule::is_one_variant(Schedule{});
     return false;
   }();
   //! The best variant; -1 where there are none to choose from, or none fits.

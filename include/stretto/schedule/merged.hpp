@@ -46,7 +46,7 @@ struct merged : Schedule {
     const job_table_view table = costs.at_once();
     if (merge == merge_kind::none) return Schedule::emit(sizes, table, out);
     if constexpr (Search<Schedule>) {
-      const int chosen = this->variant < 0 ? best_variant(*this, sizes, table) : this->variant;
+      const int chosen = this->variant >= 0 ? this->variant : best_variant(*this, sizes, table);
       if (chosen >= 0 && score(sizes, table, chosen, &out).fits) return {};
       for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
       return why_none(sizes, table, out);
@@ -120,7 +120,7 @@ struct merged : Schedule {
     if (!answer.ok()) return answer;
     for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
     const Schedule& halved = *this;
-    const int chosen = this->variant < 0 ? best_variant(halved, sizes, table) : this->variant;
+    const int chosen = this->variant >= 0 ? this->variant : best_variant(halved, sizes, table);
     return variant_over_limit(*this, sizes, table, chosen);
   }
 

@@ -59,7 +59,8 @@ concept Search = Policy<Schedule> &&
 //! Whether the option `variant` is one of a search's, or -1; else fault::unsupported.
 template <class Schedule>
 constexpr verdict variant_or_refuse(const Schedule& made) {
-  if (made.variant >= -1 && made.variant < Schedule::variants) return {};
+  // Not `made.variant <`: where std::variant is a name without std, that begins its arguments.
+  if (made.variant >= -1 && Schedule::variants > made.variant) return {};
   return refuse(fault::unsupported, reason::variant_out_of_range);
 }
 
@@ -71,7 +72,7 @@ constexpr int orders_of(const Schedule& made) {
       Search<Schedule> || !requires { made.variants; },
       "stretto: a schedule with variants is a search, which has variants that are static "
       "and constexpr, members variant and objective, and score()");
-  if constexpr (Search<Schedule>) return made.variant < 0 ? Schedule::variants : 0;
+  if constexpr (Search<Schedule>) return made.variant >= 0 ? 0 : Schedule::variants;
   if constexpr (requires { made.orders(); }) return made.orders();  // see any, merged
   return 0;
 }

@@ -17,11 +17,11 @@ template <class Schedule>
 constexpr verdict emit_best(const Schedule& made, const shape& sizes, const job_table_view& costs,
                             job_sink& out) {
   const job_table_view table = costs.at_once();  // by which all variants time themselves
-  const int chosen = made.variant < 0 ? best_variant(made, sizes, table) : made.variant;
+  const int chosen = made.variant >= 0 ? made.variant : best_variant(made, sizes, table);
   if (chosen >= 0 && made.score(sizes, table, chosen, &out).fits) return {};
   for (int rank = 0; rank < sizes.ranks; ++rank) out.counts[rank] = 0;
-  return made.variant < 0 ? wave_limits_or_refuse(sizes, table)
-                          : variant_over_limit(made, sizes, table, made.variant);
+  return made.variant >= 0 ? variant_over_limit(made, sizes, table, made.variant)
+                           : wave_limits_or_refuse(sizes, table);
 }
 
 }  // namespace stretto::schedule
