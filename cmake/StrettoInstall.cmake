@@ -3,22 +3,27 @@
 include(CMakePackageConfigHelpers)
 set(stretto_package "${CMAKE_INSTALL_LIBDIR}/cmake/stretto")
 
+# `cmake --install --component`: stretto_headers, with the package's files; stretto_executor,
+# stretto_executor_cuda, ..., each with its own; stretto_tool.
 install(TARGETS stretto EXPORT stretto_targets
-  FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(EXPORT stretto_targets NAMESPACE stretto:: DESTINATION "${stretto_package}")
+  FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT stretto_headers)
+install(EXPORT stretto_targets NAMESPACE stretto:: DESTINATION "${stretto_package}"
+  COMPONENT stretto_headers)
 
 foreach(component IN ITEMS executor executor_cuda executor_nccl executor_mpi)
   if(TARGET stretto_${component})
     install(TARGETS stretto_${component} EXPORT stretto_${component}_targets
-      ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-      LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-      FILE_SET ${component}_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+      ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT stretto_${component}
+      LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT stretto_${component}
+      FILE_SET ${component}_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        COMPONENT stretto_${component})
     install(EXPORT stretto_${component}_targets NAMESPACE stretto::
-      DESTINATION "${stretto_package}")
+      DESTINATION "${stretto_package}" COMPONENT stretto_${component})
   endif()
 endforeach()
 if(TARGET stretto_tool)
-  install(TARGETS stretto_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS stretto_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
+    COMPONENT stretto_tool)
 endif()
 
 configure_package_config_file(cmake/strettoConfig.cmake.in
@@ -30,14 +35,14 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/strettoConfigVersion.cma
 install(FILES
   "${PROJECT_BINARY_DIR}/strettoConfig.cmake"
   "${PROJECT_BINARY_DIR}/strettoConfigVersion.cmake"
-  DESTINATION "${stretto_package}")
-install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+  DESTINATION "${stretto_package}" COMPONENT stretto_headers)
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT stretto_headers)
 
-# For whoever builds without CMake. Its constexpr limits differ by compiler, which pkg-config does not
-# know; README says what to ask of each.
-# stretto_pkg_config(name description REQUIRES name LIBS flags...)
-function(stretto_pkg_config name description)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "REQUIRES" "LIBS")
+# For whoever builds without CMake. The standard (C++20 or newer) and constexpr limits, which differ by
+# compiler, are the builder's: of two -std the last counts, and a newer one must not be undone.
+# stretto_pkg_config(name component description REQUIRES name LIBS flags...)
+function(stretto_pkg_config name component description)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "REQUIRES" "LIBS")
   # Relative, so that what is installed may be moved.
   file(RELATIVE_PATH up "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
   set(includedir [[${prefix}]])
@@ -45,7 +50,7 @@ function(stretto_pkg_config name description)
   set(libdir [[${prefix}]])
   cmake_path(APPEND libdir "${CMAKE_INSTALL_LIBDIR}")
   list(JOIN arg_LIBS " " libs)
-  set(own [[-std=c++20 -I${includedir}]])
+  set(own [[-I${includedir}]])
   if(arg_REQUIRES)
     set(own) # who requires another package has its flags
   endif()
@@ -61,11 +66,18 @@ Requires: @arg_REQUIRES@
 Cflags: @own@
 Libs: @libs@
 ]])
-  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT ${component})
 endfunction()
 
-stretto_pkg_config(stretto "${PROJECT_DESCRIPTION}")
+stretto_pkg_config(stretto stretto_headers "${PROJECT_DESCRIPTION}")
 if(TARGET stretto_executor)
-  stretto_pkg_config(stretto-executor "Runs the plans of stretto on the host's threads"
+  stretto_pkg_config(stretto-executor stretto_executor
+    "Runs the plans of stretto on the host's threads"
     REQUIRES stretto LIBS [[-L${libdir}]] -lstretto_executor -pthread)
+endif()
+if(TARGET stretto_executor_mpi)
+  stretto_pkg_config(stretto-executor-mpi stretto_executor_mpi
+    "Runs the plans of stretto in several processes; linked by MPI's compiler"
+    REQUIRES stretto-executor LIBS [[-L${libdir}]] -lstretto_executor_mpi)
 endif()

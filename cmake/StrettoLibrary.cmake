@@ -24,6 +24,27 @@ target_compile_options(stretto INTERFACE
   "$<$<AND:$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>,$<CXX_COMPILER_ID:GNU>>:SHELL:-Xcompiler -fconstexpr-ops-limit=${stretto_limit},-fconstexpr-loop-limit=${stretto_limit}>"
   "$<$<AND:$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>,$<CXX_COMPILER_ID:Clang>>:SHELL:-Xcompiler -fconstexpr-steps=${stretto_limit}>")
 
+# stretto_as_library(target...): as whoever links the executor may need it: also into a shared library
+# or a plug-in; with its names, whatever a project around it hides; the version in its file's name, of
+# which before 1.0 a minor one may break what the one before had; and, shared, with its like beside it.
+function(stretto_as_library)
+  foreach(target IN LISTS ARGN)
+    set_target_properties(${target} PROPERTIES
+      CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN OFF)
+    if(NOT DEFINED CMAKE_POSITION_INDEPENDENT_CODE)
+      set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    endif()
+    get_target_property(type ${target} TYPE)
+    if(NOT type STREQUAL "OBJECT_LIBRARY")
+      set_target_properties(${target} PROPERTIES VERSION "${PROJECT_VERSION}"
+        SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
+      if(NOT DEFINED CMAKE_INSTALL_RPATH)
+        set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN")
+      endif()
+    endif()
+  endforeach()
+endfunction()
+
 # stretto_verify_headers(target): every public header of the target compiles alone, warning-free:
 # one generated unit each.
 function(stretto_verify_headers target)

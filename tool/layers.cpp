@@ -152,8 +152,8 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   for (std::int64_t& one : room) one = std::max<std::int64_t>(0, one - options.spare);
   const bool within = strict || options.within_limit;
   // Where a rank gathers those of all its stages it has them as it has its own part.
-  const auto cost_of = [&](int layer) {
-    unit_costs one = made.costs[static_cast<std::size_t>(layer)];
+  const auto cost_of = [&](int at) {
+    unit_costs one = made.costs[static_cast<std::size_t>(at)];
     if (options.gathered >= where.chunks) one.memory_weights += one.memory_unshard;
     if (layer + 1 == made.how.layers() && where.ends_meet()) one.memory_weights -= made.shared_ends;
     return one;

@@ -3,6 +3,8 @@
 set(prefix "${CMAKE_CURRENT_BINARY_DIR}/consumer/prefix")
 set(with_cuda $<BOOL:$<TARGET_EXISTS:stretto_executor_cuda>>)
 set(with_executor $<BOOL:$<TARGET_EXISTS:stretto_executor>>)
+set(with_mpi $<BOOL:$<TARGET_EXISTS:stretto_executor_mpi>>)
+set(with_nccl $<BOOL:$<TARGET_EXISTS:stretto_executor_nccl>>)
 
 # stretto_consumer(name options...)
 function(stretto_consumer name)
@@ -13,7 +15,8 @@ function(stretto_consumer name)
     --build-options "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}"
     -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 # what it costs to run is not asked here
     -DCMAKE_UNITY_BUILD=ON # the libraries' files, in the fewest units
-    -DWITH_EXECUTOR=${with_executor} -DWITH_CUDA=${with_cuda} ${ARGN}
+    -DWITH_EXECUTOR=${with_executor} -DWITH_CUDA=${with_cuda} -DWITH_MPI=${with_mpi}
+    -DWITH_NCCL=${with_nccl} ${ARGN}
     --test-command "${CMAKE_CTEST_COMMAND}" --output-on-failure --no-tests=error)
   set_tests_properties(consumer/${name} PROPERTIES LABELS consumer TIMEOUT 600
     COST 100)  # long, so first
@@ -35,11 +38,13 @@ if(STRETTO_INSTALL)
     add_test(NAME consumer/pkg_config COMMAND sh -ec "
       flags=$(\"${STRETTO_PKG_CONFIG}\" --cflags --libs stretto-executor)
       echo \"$flags\"
-      \"${CMAKE_CXX_COMPILER}\" \"${CMAKE_CURRENT_LIST_DIR}/executor.cpp\" -o \"${program}\" $flags
+      \"${CMAKE_CXX_COMPILER}\" -std=c++20 \"${CMAKE_CURRENT_LIST_DIR}/executor.cpp\" -o \"${program}\" $flags
       \"${program}\"")
     set_tests_properties(consumer/pkg_config PROPERTIES LABELS consumer TIMEOUT 600
       FIXTURES_REQUIRED installed
       ENVIRONMENT "PKG_CONFIG_PATH=${prefix}/${CMAKE_INSTALL_LIBDIR}/pkgconfig")
   endif()
 endif()
-stretto_consumer(add_subdirectory "-DSTRETTO_SOURCE=${PROJECT_SOURCE_DIR}")
+# Shared, in a project that hides what it does not export itself.
+stretto_consumer(add_subdirectory "-DSTRETTO_SOURCE=${PROJECT_SOURCE_DIR}" -DBUILD_SHARED_LIBS=ON
+  -DCMAKE_CXX_VISIBILITY_PRESET=hidden -DCMAKE_VISIBILITY_INLINES_HIDDEN=ON)
