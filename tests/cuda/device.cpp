@@ -401,6 +401,38 @@ TEST_CASE("work that never ends is named after the deadline, and nothing waits f
   over = true;
 }
 
+TEST_CASE("nor is what a step has left on a lent stream, whose memory is not freed either") {
+  gpu::reset();
+  cudaStream_t mine = nullptr;
+  REQUIRE(cudaStreamCreateWithPriority(&mine, cudaStreamNonBlocking, 0) == cudaSuccess);
+  bool over = false;
+  {
+    one_rank run;
+    struct stuck_stage final : executor::stage {
+      void run(const executor::context& at) override {
+        if (at.step == 1)
+          gpu::enqueue_until(executor::native_stream(at), "stuck", [this] { return *over; });
+      }
+      bool* over = nullptr;
+    } stage;
+    stage.over = &over;
+    executor::stage* const stages[] = {&stage};
+    executor::options with =
+        on_gpu({.lent = {{0, mine}}, .patience = std::chrono::milliseconds(20)});
+    with.deadline = std::chrono::milliseconds(500);
+    with.grace = std::chrono::milliseconds(20);
+    executor::engine engine({&run.view, 1}, stages, std::move(with));
+    engine.step();
+    const executor::execution_error error = error_of(engine);
+    CHECK(error.kind() == executor::failure::deadline);
+    CHECK(error.threads_left() >= 1);
+  }
+  CHECK(gpu::complaints().empty());
+  CHECK(gpu::alive().allocations == 1);
+  over = true;
+  cudaStreamDestroy(mine);
+}
+
 TEST_CASE("work that goes on is waited for, and grace counts from where it does not") {
   gpu::reset();
   one_rank run;
@@ -597,6 +629,7 @@ TEST_CASE("a thread that issues and is held by a stage is waited for, which is s
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while ((seen = errors.text()).empty() && std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // longer than grace
     release = true;
   });
   {
