@@ -155,7 +155,7 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
   const auto cost_of = [&](int at) {
     unit_costs one = made.costs[static_cast<std::size_t>(at)];
     if (options.gathered >= where.chunks) one.memory_weights += one.memory_unshard;
-    if (layer + 1 == made.how.layers() && where.ends_meet()) one.memory_weights -= made.shared_ends;
+    if (at + 1 == made.how.layers() && where.ends_meet()) one.memory_weights -= made.shared_ends;
     return one;
   };
   verdict answer = made.how.assign(
