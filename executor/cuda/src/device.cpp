@@ -54,6 +54,7 @@ class cuda_device final : public device {
     make_current();
     // What was left behind before is none of the stage's.
     static_cast<void>(cudaGetLastError());
+    const under_way launched{at_rest_};
     work.call(work);
     // A kernel that could not be launched leaves an error behind, and returns nothing. So does a
     // question of the stage's own, such as a pool's for what is done with, to which the answer is no.
@@ -125,6 +126,7 @@ class cuda_device final : public device {
       note_recorded(stream, what.step);
       return;
     }
+    at_rest_.store(false, std::memory_order_relaxed);
     if (what.stamp != nullptr) clock_->end(native(stream), what);
     progress_->end(stream, native(stream), what);
   }
@@ -214,6 +216,13 @@ class cuda_device final : public device {
   }
 
  private:
+  //! Behind a call that may have been held so long that all else was seen to end meanwhile, and has
+  //! launched something since.
+  struct under_way {
+    std::atomic<bool>& at_rest;
+    ~under_way() { at_rest.store(false, std::memory_order_relaxed); }
+  };
+
   cudaStream_t native(int stream) const { return streams_[static_cast<std::size_t>(stream)]; }
   cudaEvent_t event_at(int event) const { return events_[static_cast<std::size_t>(event)].get(); }
 

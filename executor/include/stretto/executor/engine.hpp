@@ -86,8 +86,8 @@ concept makes_plans = requires(const Made& made) {
 };
 
 //! All ranks of one process: their devices, runners and the transport between them. Everything is
-//! made and checked at construction; a step allocates nothing and takes no lock, but for NCCL's, whose
-//! calls are kept apart from what ends them, and whose library starts a thread for every call.
+//! made and checked at construction; a step allocates nothing and takes no lock. But for NCCL: its calls
+//! are kept apart from what ends them, and its library starts a thread for each.
 //!
 //! Not to be called from more than one thread at a time, nor from a callback (step() refuses both).
 class engine {
