@@ -17,6 +17,7 @@
 #include "stretto/assignment/described.hpp"
 #include "stretto/model/transformer_chain.hpp"
 #include "table.hpp"
+#include "traced_step.hpp"
 #include "transformer_layers.hpp"
 #include "transformer_options.hpp"
 
@@ -33,7 +34,7 @@ struct costs_command {
   int host_link = 0;
   int node_ranks = 0;
   std::string recompute = "none";
-  std::string trace;
+  trace_options trace;
   int ranks = 0;
   std::string out;
 
@@ -67,10 +68,10 @@ struct costs_command {
         ->capture_default_str();
     const auto of_layers =
         command.get_options([](const CLI::Option* one) { return one->get_name() != "--help"; });
-    auto* const measured = command.add_option("--trace", trace,
-                                              "Instead: what each stage took, as a layer of its "
-                                              "own, in the steps of a file that the executor "
-                                              "has written (the trainer's trace.json)");
+    auto* const measured = trace.add(command,
+                                     "Instead: what each stage took, as a layer of its own, in the "
+                                     "steps of a file that the executor has written (the "
+                                     "trainer's trace.json)");
     for (CLI::Option* one : of_layers) measured->excludes(one);
     command.add_option("--ranks", ranks, "Of the pipeline in --trace [as many as share no jobs]")
         ->check(CLI::Range(1, 1 << 20).description(""))
@@ -85,7 +86,7 @@ struct costs_command {
   }
 
   void run() {
-    if (!trace.empty()) return tell_measured();
+    if (!trace.file.empty()) return tell_measured();
     of_model.settle(layers, std::to_string(layers), 1);
     of_model.refuse_dense(layers);
     of_model.refuse_long_ring(1 + of_model.model.further_tokens);
@@ -119,7 +120,8 @@ struct costs_command {
   bool second() const { return recompute != "none"; }
 
   void tell_measured() const {
-    const measured_stages found(measured_trace("--trace", trace, ranks), node_ranks);
+    const measured_stages found(measured_trace("--trace", trace.file, ranks, trace.worker),
+                                node_ranks);
     const auto stages = static_cast<int>(found.stages.size());
     if (!out.empty()) write_file("-o", out, layer_costs_file(found.stages, {stages}));
     if (out != "-") print(found);
@@ -269,7 +271,7 @@ struct costs_command {
     const auto count = static_cast<int>(found.stages.size());
     std::cout << count << (count == 1 ? " stage" : " stages") << " of " << found.ranks
               << (found.ranks == 1 ? " rank" : " ranks") << ", ns, medians of all jobs in the trace"
-              << (found.workers > 1 ? " of each rank's first worker" : "")
+              << (found.workers > 1 ? " of each rank's worker " + std::to_string(trace.worker) : "")
               << ".\nWhole saves: what a whole backward takes less than its halves.\n"
               << (found.guessed_halves
                       ? "Halves that the trace does not have are taken as equal: a schedule that "

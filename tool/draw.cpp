@@ -174,7 +174,7 @@ constexpr std::int64_t most_jobs = 200'000;
 struct draw_command {
   step_options options;
   std::string out = "-";
-  std::string measured;
+  trace_options measured;
   bool show_memory = false;
   bool critical = false;
 
@@ -186,12 +186,12 @@ struct draw_command {
     timeline_picture drawn =
         draw_simulated(made.input(), all.all, all.timeline, with_memory, made.time.times);
     drawn.title = made.title;
-    if (!critical || !measured.empty()) return drawn;
+    if (!critical || !measured.file.empty()) return drawn;
     return with_critical_path(std::move(drawn), made.input(),
                               critical_path(made.input(), all.timeline));
   }
   void plot(const CLI::App& command) {
-    if (!measured.empty()) return plot_measured(command);
+    if (!measured.file.empty()) return plot_measured(command);
     const step made = make_step(options, true);
     refuse_nothing_gathered(options, made);
     write_svg("-o", out, to_svg(picture(made, show_memory)));
@@ -209,7 +209,7 @@ struct draw_command {
     if (critical && broken.empty())
       outline_measured(drawn, made.input(), measured_path(both.trace.last_step(), made.input()));
     write_svg("-o", out, to_svg(drawn));
-    if (!broken.empty()) throw broken_schedule(measured + ": " + broken);
+    if (!broken.empty()) throw broken_schedule(measured.file + ": " + broken);
   }
   void trace() const {
     const step made = make_step(options, true);

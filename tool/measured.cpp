@@ -114,6 +114,7 @@ std::string told_trace::json() const {
                     {"microbatches", made.microbatches},
                     {"chunks", made.chunks},
                     {"workers", both.trace.workers()},
+                    {"worker", both.trace.worker()},
                     {"by", both.by},
                     {"predicted",
                      {{"makespan", made.time.json(all.all.makespan)},
@@ -169,7 +170,8 @@ std::string told_trace::text() const {
   }
   std::string text = made.title + ", in microseconds\n";
   if (both.trace.workers() > 1)
-    text += "of the " + std::to_string(both.trace.workers()) + " workers of each rank the first\n";
+    text += "of the " + std::to_string(both.trace.workers()) + " workers of each rank number " +
+            std::to_string(both.trace.worker()) + "\n";
   text += "predicted by " + both.by + "\n\n" + print_table(table) + "\nstep " +
           std::to_string(told->number) + "\n";
   const std::vector<std::int64_t> critical = critical_by_rank(rows().ranks, told->path);
@@ -190,7 +192,7 @@ std::string told_trace::text() const {
 void add_measured(CLI::App& app) {
   struct measured_command {
     step_options options;
-    std::string file;
+    trace_options measured;
     std::string format = "table";
     std::int64_t number = -1;
     bool critical = false;
@@ -200,7 +202,7 @@ void add_measured(CLI::App& app) {
   const auto mine = std::make_shared<measured_command>();
   mine->options.add(*command, true, true);
   add_traced(
-      *command, mine->file,
+      *command, mine->measured,
       "beside what its jobs would take by the costs given, which then are microseconds, or by "
       "default what they took there; its orders are held against the schedule's")
       ->required();
@@ -223,14 +225,13 @@ void add_measured(CLI::App& app) {
       "front\n"
       "of it on its rank, or behind the step's beginning. Of steps in which a job ran before what "
       "it\n"
-      "needs there is none. Where several workers share a rank's jobs, the first one's are "
-      "told.\n" +
+      "needs there is none.\n" +
       exits);
   command->callback([mine, command] {
-    const traced_step both = read_traced(*command, mine->options, mine->file, true);
+    const traced_step both = read_traced(*command, mine->options, mine->measured, true);
     const told_trace found(both, mine->number, mine->critical);
     std::cout << (mine->format == "json" ? found.json() : found.text());
-    if (!found.broken().empty()) throw broken_schedule(mine->file + ": " + found.broken());
+    if (!found.broken().empty()) throw broken_schedule(mine->measured.file + ": " + found.broken());
   });
 }
 

@@ -12,7 +12,7 @@ namespace stretto::tool {
 //! What the stages of a measured pipeline take: medians over all jobs of its steps, in nanoseconds.
 struct measured_stages {
   int ranks = 0;
-  std::int64_t workers = 1;  //!< of each, of which the first one's jobs are counted
+  std::int64_t workers = 1;  //!< of each, of whom one's jobs are counted
   int slices = 1;
   std::vector<layer_entry> stages{};  //!< in pipeline order, each as a layer
   //! Messages, from when both their ranks are at them; 0: there is none. Between nodes there are

@@ -36,8 +36,8 @@ std::int64_t workers_of(const json& events) {
 }  // namespace
 
 measured_trace::measured_trace(const std::string& option, const std::string& path, int ranks,
-                               int stages)
-    : option_(option), path_(path) {
+                               int worker, int stages)
+    : option_(option), path_(path), worker_(worker) {
   const json_file from{option, path};
   const json all = from.parse();
   if (!all.is_object() || !all.contains("traceEvents") || !all["traceEvents"].is_array())
@@ -52,6 +52,10 @@ measured_trace::measured_trace(const std::string& option, const std::string& pat
   if (processes % workers != 0)
     from.fail("it has " + std::to_string(processes) + " processes, no multiple of the " +
               std::to_string(workers) + " that do the same jobs");
+  if (worker >= workers)
+    throw bad_option("--worker", std::to_string(worker),
+                     path + " has " + std::to_string(workers) +
+                         (workers == 1 ? " of each rank" : " of each rank, counted from 0"));
   const std::int64_t found = processes / workers;
   if (ranks == 0) ranks = static_cast<int>(found);
   if (found != ranks)
@@ -89,7 +93,7 @@ measured_trace::measured_trace(const std::string& option, const std::string& pat
     const std::int64_t process = integer(event, "pid");
     const auto stream = static_cast<std::size_t>(integer(event, "tid"));
     if (stream >= 256) from.fail(place + ".tid is " + std::to_string(stream) + ", at most 255");
-    if (process % workers != 0) continue;
+    if (process % workers != worker) continue;
     const int rank = static_cast<int>(process / workers);
     auto& names = streams_[static_cast<std::size_t>(rank)];
     if (names.size() <= stream) names.resize(stream + 1);

@@ -42,11 +42,11 @@ std::int64_t median(std::vector<std::int64_t>& times);
 //! What the executor measured, as write_chrome_trace wrote it.
 class measured_trace {
  public:
-  //! Where several workers share a rank's jobs, the first one's are read.
   //! @param ranks   of the pipeline; 0: as many as there are that do not share each other's jobs
+  //! @param worker  where several share a rank's jobs, whose are read (the option --worker)
   //! @param stages  of the pipeline: no job is of another
   //! @throws bad_input naming the option, the file, the event and the rule
-  measured_trace(const std::string& option, const std::string& path, int ranks,
+  measured_trace(const std::string& option, const std::string& path, int ranks, int worker = 0,
                  int stages = std::numeric_limits<int>::max());
 
   //! The last step, jobs and messages in the order of their starts; ops of a job are joined.
@@ -58,6 +58,7 @@ class measured_trace {
   std::vector<traced> step(std::int64_t number) const;
   int ranks() const { return static_cast<int>(streams_.size()); }
   std::int64_t workers() const { return workers_; }  //!< of each
+  int worker() const { return worker_; }             //!< which of them was read
   //! @throws bad_input that names the file
   [[noreturn]] void fail(const std::string& words) const;
   const std::string& stream_name(int rank, int stream) const;
@@ -71,6 +72,7 @@ class measured_trace {
   std::vector<traced> events_;  // by step
   std::vector<std::int64_t> steps_;
   std::int64_t workers_ = 1;
+  int worker_;
   std::vector<std::vector<std::string>> streams_;  // by rank
 };
 

@@ -8,17 +8,27 @@
 
 namespace stretto::tool {
 
-CLI::Option* add_traced(CLI::App& command, std::string& file, const std::string& says) {
-  return command
-      .add_option("--trace", file,
-                  "File that the executor has written (the trainer's trace.json): " + says)
+CLI::Option* trace_options::add(CLI::App& command, const std::string& says) {
+  CLI::Option* const trace = command.add_option("--trace", file, says);
+  command
+      .add_option("--worker", worker,
+                  "Where several workers share a rank's jobs, the number of the one whose are read")
+      ->check(CLI::Range(0, 1 << 20).description(""))
+      ->capture_default_str()
+      ->needs(trace);
+  return trace;
+}
+
+CLI::Option* add_traced(CLI::App& command, trace_options& given, const std::string& says) {
+  return given
+      .add(command, "File that the executor has written (the trainer's trace.json): " + says)
       ->excludes(command.get_option("--reduce-grad"))
       ->excludes(command.get_option("--unshard"))
       ->excludes(command.get_option("--gathered"));
 }
 
-traced_step read_traced(const CLI::App& command, step_options& options, const std::string& file,
-                        bool finer) {
+traced_step read_traced(const CLI::App& command, step_options& options,
+                        const trace_options& measured, bool finer) {
   const auto given = [&](const char* option) { return command.count(option) > 0; };
   const bool own_costs = given("--cost") || given("--costs") || given("--layers");
   for (const char* option : {"--nodes", "--serial-links"})
@@ -28,7 +38,7 @@ traced_step read_traced(const CLI::App& command, step_options& options, const st
   options.costs.replicas = false;  // which traces tell of in another way
   step made = make_step(options, finer || !own_costs);
   const placement& where = made.made.where;
-  measured_trace trace("--trace", file, where.ranks, where.stages());
+  measured_trace trace("--trace", measured.file, where.ranks, measured.worker, where.stages());
   if (!own_costs) {
     const int hides = made.made.costs.pair_hides;
     made.made.costs = trace.medians(where);

@@ -20,12 +20,22 @@ struct traced_step {
   measured_trace trace;
 };
 
-//! --trace, a file that the executor has written, of a command with the options of a step.
-//! @param says  what it is for
-CLI::Option* add_traced(CLI::App& command, std::string& file, const std::string& says);
+//! What was measured, and of whom.
+struct trace_options {
+  std::string file;
+  int worker = 0;  //!< see measured_trace
+
+  //! --trace, a file that the executor has written, and what goes with it.
+  //! @param says  what it is for
+  //! @return --trace
+  CLI::Option* add(CLI::App& command, const std::string& says);
+};
+
+//! The same of a command with the options of a step.
+CLI::Option* add_traced(CLI::App& command, trace_options& given, const std::string& says);
 //! @param finer  times may be parts of a microsecond (step::time); else they are rounded
 //! @throws bad_input also for options that go with given costs alone where there are none
-traced_step read_traced(const CLI::App& command, step_options& options, const std::string& file,
-                        bool finer);
+traced_step read_traced(const CLI::App& command, step_options& options,
+                        const trace_options& measured, bool finer);
 
 }  // namespace stretto::tool

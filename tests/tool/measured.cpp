@@ -178,7 +178,7 @@ TEST_CASE("times below a microsecond are told and foreseen, and of what takes no
         std::string::npos);
 }
 
-TEST_CASE("of several workers of a rank the first is told, and recomputes want to be known") {
+TEST_CASE("of several workers of a rank one is told, and recomputes want to be known") {
   const temporary file("trace.json");
   json trace = measured_step();
   json shared = json::array();
@@ -186,13 +186,30 @@ TEST_CASE("of several workers of a rank the first is told, and recomputes want t
     for (const int worker : {0, 1}) {
       shared.push_back(one);
       shared.back()["pid"] = 2 * one["pid"].get<int>() + worker;
-      if (worker == 1 && one["ph"] == "X") shared.back()["dur"] = 1;
+      if (worker == 1 && one["ph"] == "X" && one["cat"] == "compute") shared.back()["dur"] = 1;
     }
   file.write(json{{"traceEvents", shared}}.dump());
   CHECK(run_json(of_1f1b + "--format json --trace " + file.path())["workers"] == 2);
   const std::string text = run(of_1f1b + "--trace " + file.path()).out;
-  CHECK(text.find("\nof the 2 workers of each rank the first\n") != std::string::npos);
+  CHECK(text.find("\nof the 2 workers of each rank number 0\n") != std::string::npos);
   CHECK(text.find("\n7                71  57.7 %") != std::string::npos);
+  // The other's jobs take 1, those in ops 9 from the first to the last.
+  const std::string other = " --worker 1 --trace " + file.path();
+  const json its = run_json(of_1f1b + "--format json" + other);
+  CHECK(its["worker"] == 1);
+  CHECK(its["steps"][0]["makespan"] == 51);
+  CHECK(its["steps"][0]["busy"] == json({2, 10}));
+  CHECK(run(of_1f1b + other).out.find("\nof the 2 workers of each rank number 1\n") !=
+        std::string::npos);
+  CHECK(run("plot 1f1b --ranks 2 --microbatches 1" + other).out.find("makespan 51; ") !=
+        std::string::npos);
+  CHECK(run("costs" + other).out.find("of each rank's worker 1.\n") != std::string::npos);
+  for (const char* const command : {"measured 1f1b --ranks 2 --microbatches 1", "costs",
+                                    "plot 1f1b --ranks 2 --microbatches 1"})
+    tool_tests::check_refused(
+        std::string(command) + " --trace " + file.path(),
+        {{" --worker 2", "trace.json has 2 of each rank, counted from 0"},
+         {" --worker -1", "--worker -1: expected a whole number from 0"}});
 
   json again = event(trace, "1B0");
   again["name"] = "1R0";
