@@ -17,7 +17,7 @@
 #include "stretto/assignment/described.hpp"
 #include "stretto/model/transformer_chain.hpp"
 #include "table.hpp"
-#include "traced_step.hpp"
+#include "trace_options.hpp"
 #include "transformer_layers.hpp"
 #include "transformer_options.hpp"
 

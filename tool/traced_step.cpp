@@ -8,17 +8,6 @@
 
 namespace stretto::tool {
 
-CLI::Option* trace_options::add(CLI::App& command, const std::string& says) {
-  CLI::Option* const trace = command.add_option("--trace", file, says);
-  command
-      .add_option("--worker", worker,
-                  "Where several workers share a rank's jobs, the number of the one whose are read")
-      ->check(CLI::Range(0, 1 << 20).description(""))
-      ->capture_default_str()
-      ->needs(trace);
-  return trace;
-}
-
 CLI::Option* add_traced(CLI::App& command, trace_options& given, const std::string& says) {
   return given
       .add(command, "File that the executor has written (the trainer's trace.json): " + says)

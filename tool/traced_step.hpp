@@ -5,11 +5,7 @@
 #include "measured_trace.hpp"
 #include "step.hpp"
 #include "step_options.hpp"
-
-namespace CLI {
-class App;
-class Option;
-}
+#include "trace_options.hpp"
 
 namespace stretto::tool {
 
@@ -20,18 +16,7 @@ struct traced_step {
   measured_trace trace;
 };
 
-//! What was measured, and of whom.
-struct trace_options {
-  std::string file;
-  int worker = 0;  //!< see measured_trace
-
-  //! --trace, a file that the executor has written, and what goes with it.
-  //! @param says  what it is for
-  //! @return --trace
-  CLI::Option* add(CLI::App& command, const std::string& says);
-};
-
-//! The same of a command with the options of a step.
+//! trace_options of a command with the options of a step.
 CLI::Option* add_traced(CLI::App& command, trace_options& given, const std::string& says);
 //! @param finer  times may be parts of a microsecond (step::time); else they are rounded
 //! @throws bad_input also for options that go with given costs alone where there are none

@@ -32,14 +32,34 @@ if(STRETTO_INSTALL)
   endif()
   stretto_consumer(find_package "-DCMAKE_PREFIX_PATH=${prefix}" ${with_nvcc})
   set_tests_properties(consumer/find_package PROPERTIES FIXTURES_REQUIRED installed)
+  # A part alone is what its name says, and no other.
+  set(part "${CMAKE_CURRENT_BINARY_DIR}/consumer/headers_alone")
+  add_test(NAME consumer/component COMMAND sh -ec "
+    rm -rf \"${part}\"
+    \"${CMAKE_COMMAND}\" --install \"${PROJECT_BINARY_DIR}\" --prefix \"${part}\" \\
+      --component stretto_headers
+    test -f \"${part}/${CMAKE_INSTALL_INCLUDEDIR}/stretto/stretto.hpp\"
+    test -f \"${part}/${CMAKE_INSTALL_LIBDIR}/cmake/stretto/strettoConfig.cmake\"
+    test ! -e \"${part}/${CMAKE_INSTALL_INCLUDEDIR}/stretto/executor\"
+    test ! -e \"${part}/${CMAKE_INSTALL_BINDIR}\"")
+  set_tests_properties(consumer/component PROPERTIES LABELS consumer)
   find_program(STRETTO_PKG_CONFIG NAMES pkgconf pkg-config DOC "pkg-config for its test")
   if(STRETTO_PKG_CONFIG AND TARGET stretto_executor)
     set(program "${CMAKE_CURRENT_BINARY_DIR}/consumer/executor_by_pkg_config")
+    set(by_mpi)
+    if(TARGET stretto_executor_mpi)
+      set(by_mpi "
+        flags=$(\"${STRETTO_PKG_CONFIG}\" --cflags --libs stretto-executor-mpi)
+        echo \"$flags\"
+        \"${MPI_CXX_COMPILER}\" -std=c++20 \"${CMAKE_CURRENT_LIST_DIR}/executor_mpi.cpp\" \\
+          -o \"${program}_and_mpi\" $flags")
+    endif()
     add_test(NAME consumer/pkg_config COMMAND sh -ec "
       flags=$(\"${STRETTO_PKG_CONFIG}\" --cflags --libs stretto-executor)
       echo \"$flags\"
       \"${CMAKE_CXX_COMPILER}\" -std=c++20 \"${CMAKE_CURRENT_LIST_DIR}/executor.cpp\" -o \"${program}\" $flags
-      \"${program}\"")
+      \"${program}\"
+      ${by_mpi}")
     set_tests_properties(consumer/pkg_config PROPERTIES LABELS consumer TIMEOUT 600
       FIXTURES_REQUIRED installed
       ENVIRONMENT "PKG_CONFIG_PATH=${prefix}/${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -54,7 +54,6 @@ class cuda_device final : public device {
     make_current();
     // What was left behind before is none of the stage's.
     static_cast<void>(cudaGetLastError());
-    const under_way launched{at_rest_};
     work.call(work);
     // A kernel that could not be launched leaves an error behind, and returns nothing. So does a
     // question of the stage's own, such as a pool's for what is done with, to which the answer is no.
@@ -126,7 +125,6 @@ class cuda_device final : public device {
       note_recorded(stream, what.step);
       return;
     }
-    at_rest_.store(false, std::memory_order_relaxed);
     if (what.stamp != nullptr) clock_->end(native(stream), what);
     progress_->end(stream, native(stream), what);
   }
@@ -186,8 +184,8 @@ class cuda_device final : public device {
     std::optional<cuda::current_device> held;
     cuda::make_current(held, settings_.device);
     while (true) {
-      // Not those of others, which may be gone; nor lent ones when the last step was seen to end, or
-      // its end waited for: what runs there is the lender's.
+      // Not those of others, which may be gone; nor lent ones where the last step was seen to end:
+      // what runs there is the lender's.
       int busy = 0;
       for (const cuda::owned_stream& each : own_streams_) busy += is_busy(each.get());
       if (!at_rest_.load(std::memory_order_relaxed))
@@ -197,10 +195,7 @@ class cuda_device final : public device {
         std::this_thread::sleep_for(std::chrono::microseconds(50));
         continue;
       }
-      if (busy == 0) {
-        at_rest_.store(true, std::memory_order_relaxed);
-        note_the_rest();
-      }
+      if (busy == 0) note_the_rest();
       return busy;
     }
   }
@@ -216,13 +211,6 @@ class cuda_device final : public device {
   }
 
  private:
-  //! Behind a call that may have been held so long that all else was seen to end meanwhile, and has
-  //! launched something since.
-  struct under_way {
-    std::atomic<bool>& at_rest;
-    ~under_way() { at_rest.store(false, std::memory_order_relaxed); }
-  };
-
   cudaStream_t native(int stream) const { return streams_[static_cast<std::size_t>(stream)]; }
   cudaEvent_t event_at(int event) const { return events_[static_cast<std::size_t>(event)].get(); }
 
@@ -366,7 +354,7 @@ class cuda_device final : public device {
   cuda::pinned_memory host_memory_;
   std::atomic<std::int64_t> ending_{-1};  // the last step whose end is enqueued
   std::atomic<std::int64_t> ended_{-1};   // the last step seen to end
-  std::atomic<bool> at_rest_{true};       // nothing of a step's is under way
+  std::atomic<bool> at_rest_{true};       // no step has begun since one was seen to end
   bool failed_ = false;
   bool capturing_ = false;
   bool abandoned_ = false;

@@ -17,8 +17,8 @@ namespace stretto::executor {
 
 //! A stream of the caller's that takes the place of one of the plan's; it outlives the device. Not
 //! the default stream, nor cudaStreamPerThread, which is another one to each thread that uses it,
-//! and no stream twice. What the lender has on it behind a step that has ended is his own: nobody
-//! waits for that.
+//! and no stream twice. What the lender has on it behind a step that has ended well is his own:
+//! nobody waits for that. Behind one that has failed it cannot be told from the step's.
 struct lent_stream {
   int index = 0;  //!< into plan_view::streams
   cudaStream_t native = nullptr;
