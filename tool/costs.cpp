@@ -96,6 +96,7 @@ struct costs_command {
     if (recompute == "attention" && of_model.model.attention == attention_kernel::fused)
       throw bad_option("--recompute", recompute, "--attention fused keeps none of that");
     on_ = of_machine.settle();
+    of_model.refuse_machine(on_);
     if (host_link > 0) on_.to_host = host_link;
     if (node_ranks > 0 && on_.network == 0)
       throw bad_option("--node-ranks", std::to_string(node_ranks),

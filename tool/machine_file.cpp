@@ -41,6 +41,7 @@ template <class Do>
 void for_each_further_rate(machine& of, Do&& with) {
   with({"single", 1}, of.single);
   with({"to_host", 1}, of.to_host);
+  with({"fp8", 1}, of.fp8);
 }
 
 //! C++'s keywords, and the namespaces that the header speaks of.
@@ -257,8 +258,13 @@ std::string measured_machine::header(const std::string& command) const {
   for_each_rate(values,
                 [&](const rate&, std::int64_t& value) { text += ", " + std::to_string(value); });
   text += kernels.empty() ? ", {}" : ", kernels";
-  if (rates.single > 0 || rates.to_host > 0)  // behind the rate of a network, which no file has
-    text += ", 0, " + std::to_string(rates.single) + ", " + std::to_string(rates.to_host);
+  bool further = false;
+  for_each_further_rate(values, [&](const rate&, std::int64_t& value) { further |= value > 0; });
+  if (further) {
+    text += ", 0";  // the rate of a network, which no file has
+    for_each_further_rate(
+        values, [&](const rate&, std::int64_t& value) { text += ", " + std::to_string(value); });
+  }
   return text + "};\n};\n";
 }
 

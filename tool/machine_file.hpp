@@ -18,7 +18,7 @@ inline constexpr char identifier_rule[] =
 //!   {"machine": "epyc_7763",          a C++ identifier: the emitted header's type
 //!    "flops": 90, "memory": 12, "link": 9, "launch": 0, "latency": 4000,
 //!    "multiprocessors": 0, "collective": 0,            as in stretto::machine
-//!    "single": 45, "to_host": 5,                       either may be left out
+//!    "single": 45, "to_host": 5, "fp8": 180,           each may be left out
 //!    "kernels": [{"name": "product",                   so may these: then all goes by the rates
 //!                 "axes": [[16, 64], [16, 64], [16, 64]],     one to three, sizes ascending
 //!                 "times": [320, 900, ...]}]}       nanoseconds, the last axis' first

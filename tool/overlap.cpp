@@ -71,6 +71,7 @@ struct overlap_command {
                        "carries what goes to experts of other replicas (--expert-parallel), and "
                        "between nodes that share a sequence (--context-parallel), alone");
     on_ = of_machine.settle();
+    of_model.refuse_machine(on_);
     with_.multiprocessors = on_.multiprocessors;
     with_.outstanding = outstanding;
     // The middle one of three ranks: neither embedding nor head, but the model's first layers.

@@ -22,8 +22,9 @@ inline program_chain recomputed(program_chain chain, std::string_view what) {
   constexpr std::string_view core[] = {"gather keys and values", "scores", "softmax",
                                        "attention dropout"};
   constexpr std::string_view norms[] = {
-      "norm",          "low keys norm", "low queries norm", "gather", "gather low keys",
-      "gather low queries", "gather rotary", "queries", "keys and values", "rotary"};
+      "norm",          "cast norm",          "low keys norm", "low queries norm", "gather",
+      "gather low keys", "gather low queries", "gather rotary", "queries",          "keys and values",
+      "rotary"};
   if (what == "full") return memory::recompute(chain, memory::recompute_full{});
   if (what == "attention") return memory::recompute(chain, memory::recompute_ops{core});
   if (what == "norms") return memory::recompute(chain, memory::recompute_ops{norms});

@@ -99,8 +99,9 @@ void transformer_options::add(CLI::App& command) {
                   "mixed: weights and gradients of 2 bytes, master weights and moments "
                   "of 12 together; mixed_wide_gradients: the same, and gradients of 4 "
                   "(Megatron-LM); single: of 4, 4 and 8, and products at that rate (TF32's, where "
-                  "tensor cores have it)")
-      ->check(CLI::IsMember({"mixed", "mixed_wide_gradients", "single"}))
+                  "tensor cores have it); fp8: as mixed_wide_gradients, and products with a layer's "
+                  "matrices in FP8 (Transformer Engine, DeepSeek-V3)")
+      ->check(CLI::IsMember({"mixed", "mixed_wide_gradients", "single", "fp8"}))
       ->capture_default_str();
 }
 
@@ -150,6 +151,7 @@ void transformer_options::add_head(CLI::App& command, const char* says) {
 void transformer_options::settle(int count, const std::string& layers_text, int slices) {
   model.bytes = precision == "mixed"    ? mixed_precision
                 : precision == "single" ? single_precision
+                : precision == "fp8"    ? fp8_precision
                                         : mixed_precision_wide_gradients;
   model.layers = layers == "llama" ? architecture::llama : architecture::gpt;
   model.attention = attention == "fused" ? attention_kernel::fused : attention_kernel::plain;
@@ -209,6 +211,12 @@ void transformer_options::refuse_huge(const program_chain& chain) const {
                       std::to_string(model.microbatch) + ": \"" + std::string(one.name) +
                       "\" takes " + std::to_string(one.bytes) +
                       " bytes, and a buffer may have at most 2^46");
+}
+
+void transformer_options::refuse_machine(const machine& on) const {
+  if (model.bytes.operands() == 1 && on.fp8 == 0)
+    throw bad_option("--precision", precision,
+                     std::string(on.name) + " has no rate for it (\"fp8\" in a machine's file)");
 }
 
 void transformer_options::refuse_experts_alone() const {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "stretto/model/machine.hpp"
 #include "stretto/model/transformer.hpp"
 
 namespace CLI {
@@ -60,6 +61,8 @@ struct transformer_options {
   //! @param chain  the model's, or a part of it
   //! @throws bad_input for sizes that make a buffer larger than any may be
   void refuse_huge(const program_chain& chain) const;
+  //! @throws bad_input for products that the machine has no rate for
+  void refuse_machine(const machine& on) const;
 
  private:
   void refuse_experts_alone() const;

@@ -83,8 +83,8 @@ TEST_CASE("of a machine that was not measured its rates are enough") {
   };
   // The library's H100.
   const std::string costs = "costs -o - --layers 4 --tensor-parallel 2 --precision ";
-  const std::string all = R"(, "single": 394000, "to_host": 52)";
-  for (const std::string precision : {"mixed", "single"})
+  const std::string all = R"(, "single": 394000, "to_host": 52, "fp8": 1576000)";
+  for (const std::string precision : {"mixed", "single", "fp8"})
     CHECK(with(all, costs + precision) == run_json(costs + precision + " --device h100"));
   const json overlap = with("", "overlap --tensor-parallel 2 --format json");
   json same = run_json("overlap --tensor-parallel 2 --format json --device h100");
@@ -98,7 +98,7 @@ TEST_CASE("of a machine that was not measured its rates are enough") {
   CHECK(json::parse(contents(again.path())) == json::parse(contents(file.path())));
   const std::string header = run("calibrate --machine " + file.path() + " --emit header -o -").out;
   CHECK_MESSAGE(
-      header.find("on{\"mine\", 788000, 3000, 370, 3000, 3000, 132, 8, {}, 0, 394000, 52};") !=
+      header.find("on{\"mine\", 788000, 3000, 370, 3000, 3000, 132, 8, {}, 0, 394000, 52, 1576000};") !=
           std::string::npos,
       header);
   CHECK(header.find("kernels[]") == std::string::npos);
@@ -106,6 +106,13 @@ TEST_CASE("of a machine that was not measured its rates are enough") {
   const json without = with("", costs + "mixed");
   for (const json& one : without["costs"]) CHECK_FALSE(one.contains("offload"));
   CHECK(with("", costs + "single") != with(all, costs + "single"));
+  // Products that it may not have are not guessed at.
+  for (const std::string command : {"costs --layers 4", "overlap"})
+    CHECK(run(command + " --precision fp8 --machine " + file.path())
+              .err.ends_with("--precision fp8: mine has no rate for it (\"fp8\" in a machine's "
+                             "file)\n"));
+  CHECK(run("overlap --precision fp8 --device a100").err ==
+        "stretto: --precision fp8: a100 has no rate for it (\"fp8\" in a machine's file)\n");
   file.write("{" + rates + R"(, "single": 0})");
   CHECK(run("costs --layers 4 --machine " + file.path())
             .err.ends_with("\"single\" is 0, must be an integer from 1 to 1000000000\n"));

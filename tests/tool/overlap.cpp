@@ -192,6 +192,23 @@ TEST_CASE("single precision computes at its own rate, and sends twice as much") 
   CHECK(ratio("communication_ns") == doctest::Approx(2).epsilon(0.02));
 }
 
+TEST_CASE("products in FP8 take up to half as long, and what they read is sent in half the bytes") {
+  const auto forward = [](const std::string& rest) {
+    return run_json("overlap --device h200 --hidden 8192 --heads 64 --sequence 4096 "
+                    "--attention fused --copy-engine --format json --tensor-parallel 4 "
+                    "--sequence-parallel --precision " + rest)["jobs"][0];
+  };
+  const json wide = forward("mixed_wide_gradients"), narrow = forward("fp8");
+  const auto ratio = [&](const char* what) {
+    return narrow[what].get<double>() / wide[what].get<double>();
+  };
+  // Attention, norms and the like take as long.
+  CHECK(ratio("compute_ns") < 0.7);
+  CHECK(ratio("compute_ns") > 0.5);
+  // Of as many gathers as scatters.
+  CHECK(ratio("communication_ns") == doctest::Approx(0.75).epsilon(0.02));
+}
+
 TEST_CASE("a trace has every op on the track of its stream") {
   const json trace = run_json(soon_ordered + "--trace -");
   int tracks = 0;

@@ -16,7 +16,7 @@ struct op_work {
   kernel_sizes product{};    //!< rows, inner size and columns of each of its products; 0: unknown
   std::int64_t products = 1;
   bool between_nodes = false;  //!< the message goes over the network, where that has a rate
-  bool single = false;         //!< products read single precision
+  std::int64_t operand = 2;    //!< bytes of a number that products read: 1, 2 or 4
 
   constexpr bool operator==(const op_work&) const = default;
 };
@@ -37,13 +37,15 @@ struct machine {
   std::int64_t network = 0;  //!< bytes per ns and direction, to other nodes; 0: as `link`
   std::int64_t single = 0;   //!< `flops` where products read single precision; 0: as many
   std::int64_t to_host = 0;  //!< bytes per ns and direction, to the host's memory; 0: unknown
+  //! `flops` where products read FP8, which measured ones do not; 0: it has none, as many are told
+  std::int64_t fp8 = 0;
 
   constexpr bool operator==(const machine& other) const {
     return name == other.name && flops == other.flops && memory == other.memory &&
            link == other.link && launch == other.launch && latency == other.latency &&
            multiprocessors == other.multiprocessors && collective == other.collective &&
            network == other.network && single == other.single && to_host == other.to_host &&
-           detail::same_values(kernels, other.kernels);
+           fp8 == other.fp8 && detail::same_values(kernels, other.kernels);
   }
 
   //! @return null when it was not measured
@@ -59,6 +61,12 @@ struct machine {
     return found == nullptr ? 0 : call.times * found->time(call.sizes);
   }
 
+  //! @return of products that read numbers of so many bytes
+  constexpr std::int64_t rate(std::int64_t operand) const {
+    const std::int64_t other = operand == 4 ? single : operand == 1 ? fp8 : flops;
+    return other > 0 ? other : flops;
+  }
+
   //! As measured: its products, or what it moves, or its message and the way. By the roofline: the
   //! longest of the three.
   constexpr std::int64_t time(const op_work& work) const {
@@ -68,12 +76,14 @@ struct machine {
                                : work.product[0] > 0 ? kernel_call{"product", work.product,
                                                                    work.products}
                                                      : kernel_call{"move", {work.bytes}};
-      if (find_kernel(call.kernel) != nullptr) return kernel_time(call) + (work.message > 0 ? latency : 0);
+      const bool measured = work.product[0] == 0 || work.operand > 1;
+      if (measured && find_kernel(call.kernel) != nullptr)
+        return kernel_time(call) + (work.message > 0 ? latency : 0);
     }
     const auto over = [](std::int64_t amount, std::int64_t rate) {
       return (amount + rate - 1) / rate;
     };
-    std::int64_t longest = over(work.flops, work.single && single > 0 ? single : flops);
+    std::int64_t longest = over(work.flops, rate(work.operand));
     if (const std::int64_t other = over(work.bytes, memory); other > longest) longest = other;
     const std::int64_t way = over(work.message, over_network ? network : link);
     if (way > longest) longest = way;
@@ -85,12 +95,12 @@ struct machine {
 //! copies (4.3 TB/s) and of NVLink (370 GB/s one way). The others: their data sheets'
 //! half-precision peak, memory and one-way NVLink rates, scaled by the shares of these that the
 //! H200 was measured to reach (0.80, 0.90, 0.82). In single precision, by the same shares: TF32
-//! where tensor cores have it, half as much. To the host: the data sheets' PCIe, of 16 lanes, by the
-//! last share. Launch and latency: 3 us each. `host`: one core of a small machine, in single
-//! precision; `stretto calibrate` measures yours.
+//! where tensor cores have it, half as much; FP8, where they have that, twice. To the host: the data
+//! sheets' PCIe, of 16 lanes, by the last share. Launch and latency: 3 us each. `host`: one core of a
+//! small machine, in single precision; `stretto calibrate` measures yours.
 inline constexpr machine machines[] = {
-    {"h200", 788'000, 4'300, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000, 52},
-    {"h100", 788'000, 3'000, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000, 52},
+    {"h200", 788'000, 4'300, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000, 52, 1'576'000},
+    {"h100", 788'000, 3'000, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000, 52, 1'576'000},
     {"a100", 250'000, 1'800, 246, 3'000, 3'000, 108, 8, {}, 0, 125'000, 26},
     {"v100", 100'000, 810, 123, 3'000, 3'000, 80, 8, {}, 0, 12'500, 13},
     {"host", 40, 8, 4, 500, 2'000, 0, 0},

@@ -14,7 +14,8 @@ namespace stretto {
 //! The attention of one layer, from its norm to its residual: its ops, and what they keep. Of a
 //! GPT-like layer with as many heads of keys and values that is 13 s b h + 5 a s^2 b bytes in half
 //! precision, its input's 2 s b h among them (Korthikanti et al. 2022, section 4), with a fused
-//! kernel 13 s b h + 4 a s b.
+//! kernel 13 s b h + 4 a s b. With products in FP8 11 and 13 s b h (a context that is attended from
+//! again is kept beside its copy).
 //!
 //! A slice reads the keys and values of those before it, and adds to their gradients, which each
 //! therefore keeps room for from its forward on. Of devices that share a sequence each has its tokens'
@@ -27,12 +28,13 @@ class transformer_attention {
     const transformer& model = to.model();
     input_ = input;
     from_ = transformer_context(windowed);
-    const std::int32_t norm = to.buffer("attention norm", to.row());
-    to.norm(input, norm);
+    const std::int32_t norm = to.buffer("attention norm", to.operand_row());
+    to.norm(input, norm, to.operand_row());
     qkv_.forward(to, norm);
-    context_ = to.buffer("context", to.share(model.context_width()));
+    const std::int64_t context_bytes = to.share(model.context_width());
+    const std::int32_t context = to.buffer("context", context_bytes);
     q_ = qkv_.q, own_ = {qkv_.k, qkv_.v};
-    std::int32_t made = context_;
+    std::int32_t made = context;
     if (model.deals_heads()) {
       q_ = by_heads(to, "queries of heads", model.query_width());
       own_ = {by_heads(to, "keys of heads", model.key_width()),
@@ -54,12 +56,13 @@ class transformer_attention {
     else
       scores_.forward(to, q_, all, made);
     if (model.deals_heads())
-      from_.exchange(to, "heads for tokens", {reads(made), writes(context_)},
+      from_.exchange(to, "heads for tokens", {reads(made), writes(context)},
                      model.context_width());
+    context_ = to.operand(context, context_bytes);
     const std::int32_t attended = to.buffer("attended", to.row());
     if (to.dropout()) attended_mask_ = to.buffer("attended mask", to.row_mask());
     const std::int32_t middle = to.buffer("middle", to.row());
-    to.product("projection", "attended", {reads(context_)}, attended, projected(to));
+    to.product("projection", "attended", {reads(context_)}, attended, projected(to, inner));
     to.residual(attended, input, attended_mask_, middle);
     return middle;
   }
@@ -69,14 +72,16 @@ class transformer_attention {
   constexpr std::int32_t backward_input(transformer_ops& to, std::int32_t gradient,
                                         bool weights_too) {
     const transformer& model = to.model();
-    d_attended_ = to.residual_back(gradient, attended_mask_, "attended gradient");
+    const std::int32_t d_middle =
+        to.residual_back(gradient, attended_mask_, "attended gradient");
+    d_attended_ = to.operand(d_middle, to.row());
     std::int32_t d_context = to.buffer("context gradient", to.share(model.context_width()));
     qkv_.make_query_gradients(to);
     if (!model.sliced()) make_gradients(to);
     const std::int32_t d_norm = to.buffer("attention norm gradient", to.row());
 
     const std::int32_t d_attended = to.gathered(d_attended_);
-    to.add("projection back", {reads(d_attended), writes(d_context)}, projected(to));
+    to.add("projection back", {reads(d_attended), writes(d_context)}, projected(to, columns));
     if (weights_too) projection_weights(to, d_attended);
     std::int32_t d_q = qkv_.d_q;
     if (model.deals_heads()) {
@@ -110,6 +115,8 @@ class transformer_attention {
   }
 
  private:
+  using enum made_by_product;
+
   //! What a device has of some heads of all tokens, which is as much as of all heads of some.
   static constexpr std::int32_t by_heads(transformer_ops& to, std::string_view name,
                                          std::int64_t width) {
@@ -126,12 +133,13 @@ class transformer_attention {
       d_own_ = {qkv_.d_k, qkv_.d_v};
     }
   }
-  static constexpr op_work projected(const transformer_ops& to) {
-    return to.linear(to.model().context_width());
+  static constexpr op_work projected(const transformer_ops& to, made_by_product made) {
+    return to.linear(to.model().context_width(), made);
   }
   //! @param gradient  all rows of the product's
   constexpr void projection_weights(transformer_ops& to, std::int32_t gradient) const {
-    to.weights("projection weights", {reads(context_), reads(gradient)}, projected(to));
+    to.weights("projection weights", {reads(context_), reads(gradient)},
+               projected(to, matrix));
   }
 
   transformer_qkv qkv_;

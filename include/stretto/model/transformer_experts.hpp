@@ -24,31 +24,34 @@ class transformer_experts {
   constexpr std::int32_t forward(transformer_ops& to, std::int32_t input) {
     const std::int64_t routing = routing_bytes(to);
     const std::int64_t copies = copy_bytes(to, to.model().hidden);
+    const std::int64_t operands = operand_bytes(to, to.model().hidden);
+    const std::int64_t active = operand_bytes(to, to.model().feed_forward_width());
     input_ = input;
     norm_ = to.buffer("feed-forward norm", to.row());
     routing_ = to.buffer("routing", routing);
-    const std::int32_t sent = to.buffer("copies", copies);
-    tokens_ = among(to) ? to.buffer("tokens", copies) : sent;
+    const std::int32_t sent = to.buffer("copies", operands);
+    tokens_ = among(to) ? to.buffer("tokens", operands) : sent;
     wide_ = to.buffer("experts wide", copy_bytes(to, to.model().wide()));
-    active_ = to.buffer("experts active", copy_bytes(to, to.model().feed_forward_width()));
+    active_ = to.buffer("experts active", active);
     const std::int32_t results = to.buffer("experts results", copies);
     returned_ = among(to) ? to.buffer("returned", copies) : results;
     const std::int32_t narrow = to.buffer("narrow", to.row());
     if (to.dropout()) mask_ = to.buffer("narrow mask", to.row_mask());
     const std::int32_t output = to.buffer("output", to.row());
 
-    to.norm(input, norm_);
+    to.norm(input, norm_, to.row());
     to.add("router", {reads(norm_), writes(routing_)}, router(to));
     to.add("permute", {reads(norm_), reads(routing_), writes(sent)},
-           to.moved(to.row() + routing + copies));
-    all_to_all(to, "dispatch", sent, tokens_);
+           to.moved(to.row() + routing + operands));
+    all_to_all(to, "dispatch", sent, tokens_, operands);
     if (to.model().experts.shared > 0) shared_forward(to);
-    to.add("experts widen", {reads(tokens_), writes(wide_)}, expert(to, to.model().wide()));
+    to.add("experts widen", {reads(tokens_), writes(wide_)},
+           expert(to, to.model().wide(), columns));
     to.add("experts activation", {reads(wide_), writes(active_)},
-           to.moved(copy_bytes(to, to.model().wide() + to.model().feed_forward_width())));
+           to.moved(copy_bytes(to, to.model().wide()) + active));
     to.add("experts narrow", {reads(active_), writes(results)},
-           expert(to, to.model().feed_forward_width()));
-    all_to_all(to, "combine", results, returned_);
+           expert(to, to.model().feed_forward_width(), inner));
+    all_to_all(to, "combine", results, returned_, copies);
     if (shared_ < 0)
       to.add("unpermute", {reads(returned_), reads(routing_), writes(narrow)},
              to.moved(to.row() + routing + copies));
@@ -67,30 +70,33 @@ class transformer_experts {
     const std::int64_t copies = copy_bytes(to, to.model().hidden);
     const std::int64_t active = copy_bytes(to, to.model().feed_forward_width());
     const std::int64_t wide = copy_bytes(to, to.model().wide());
-    d_narrow_ = to.residual_back(gradient, mask_, "narrow gradient");
-    const std::int32_t d_returned = to.buffer("returned gradient", copies);
+    const std::int64_t d_wide = operand_bytes(to, to.model().wide());
+    const std::int64_t operands = operand_bytes(to, to.model().hidden);
+    const std::int32_t d_output = to.residual_back(gradient, mask_, "narrow gradient");
+    const std::int32_t d_returned = to.buffer("returned gradient", operands);
     d_routing_ = to.buffer("routing gradient", routing);
-    d_results_ = among(to) ? to.buffer("experts results gradient", copies) : d_returned;
+    d_results_ = among(to) ? to.buffer("experts results gradient", operands) : d_returned;
     const std::int32_t d_active = to.buffer("experts active gradient", active);
-    d_wide_ = to.buffer("experts wide gradient", wide);
+    d_wide_ = to.buffer("experts wide gradient", d_wide);
     const std::int32_t d_tokens = to.buffer("tokens gradient", copies);
     const std::int32_t d_sent = among(to) ? to.buffer("copies gradient", copies) : d_tokens;
     const std::int32_t d_norm = to.buffer("feed-forward norm gradient", to.row());
 
     to.add("unpermute back",
-           {reads(d_narrow_), reads(returned_), reads(routing_), writes(d_returned),
+           {reads(d_output), reads(returned_), reads(routing_), writes(d_returned),
             writes(d_routing_)},
-           to.moved(to.row() + 2 * routing + 2 * copies));
-    all_to_all(to, "combine back", d_returned, d_results_);
-    if (shared_ >= 0) shared_back(to, weights_too);
+           to.moved(to.row() + 2 * routing + copies + operands));
+    all_to_all(to, "combine back", d_returned, d_results_, operands);
+    if (shared_ >= 0) shared_back(to, d_output, weights_too);
     to.add("experts narrow back", {reads(d_results_), writes(d_active)},
-           expert(to, to.model().feed_forward_width()));
+           expert(to, to.model().feed_forward_width(), columns));
     if (weights_too) narrow_weights(to);
     to.add("experts activation back", {reads(wide_), reads(d_active), writes(d_wide_)},
-           to.moved(2 * wide + active));
-    to.add("experts widen back", {reads(d_wide_), writes(d_tokens)}, expert(to, to.model().wide()));
+           to.moved(wide + d_wide + active));
+    to.add("experts widen back", {reads(d_wide_), writes(d_tokens)},
+           expert(to, to.model().wide(), inner));
     if (weights_too) widen_weights(to);
-    all_to_all(to, "dispatch back", d_tokens, d_sent);
+    all_to_all(to, "dispatch back", d_tokens, d_sent, copies);
     to.add("permute back", {reads(d_sent), reads(routing_), writes(d_norm)},
            to.moved(to.row() + routing + copies));
     to.add("router back", {reads(d_routing_), reads(d_norm), writes(d_norm)}, router(to));
@@ -98,6 +104,7 @@ class transformer_experts {
     if (shared_ >= 0)
       to.add("shared back", {reads(d_shared_), reads(d_norm), writes(d_norm)},
              to.moved(3 * to.row()));
+    // Gradients of weights read this one again for shared experts alone.
     return to.norm_back(input_, d_norm, gradient, !weights_too && d_narrow_ == gradient);
   }
   constexpr void backward_weight(transformer_ops& to) const {
@@ -108,6 +115,8 @@ class transformer_experts {
   }
 
  private:
+  using enum made_by_product;
+
   //! Whether some experts are on other devices.
   static constexpr bool among(const transformer_ops& to) { return to.model().experts.parallel > 1; }
   //! Copies of tokens: one for each of its experts.
@@ -116,6 +125,10 @@ class transformer_experts {
   }
   static constexpr std::int64_t copy_bytes(const transformer_ops& to, std::int64_t width) {
     return copies(to) * width * to.model().bytes.activation;
+  }
+  //! Where products alone read them.
+  static constexpr std::int64_t operand_bytes(const transformer_ops& to, std::int64_t width) {
+    return copies(to) * width * to.model().bytes.operands();
   }
   //! In single precision, a number for each token and expert.
   static constexpr std::int64_t routing_bytes(const transformer_ops& to) {
@@ -130,27 +143,24 @@ class transformer_experts {
             {to.own_rows(), model.hidden, count}};
   }
   //! Products of all copies with the device's experts' matrices.
-  static constexpr op_work expert(const transformer_ops& to, std::int64_t columns) {
+  static constexpr op_work expert(const transformer_ops& to, std::int64_t width,
+                                  made_by_product made) {
     const transformer& model = to.model();
-    const std::int64_t here = model.experts.count / model.experts.parallel;
-    const std::int64_t each = (copies(to) + here - 1) / here;
-    return {
-        2 * copies(to) * model.hidden * columns,
-        copy_bytes(to, model.hidden + columns) + here * model.hidden * columns * model.bytes.weight,
-        0,
-        {each, model.hidden, columns},
-        here};
+    return to.product_of(copies(to), model.hidden, width, made,
+                         model.experts.count / model.experts.parallel);
   }
-  static constexpr op_work shared(const transformer_ops& to, std::int64_t columns) {
-    return to.linear(to.model().experts.shared * columns);
+  static constexpr op_work shared(const transformer_ops& to, std::int64_t width,
+                                  made_by_product made) {
+    return to.linear(to.model().experts.shared * width, made);
   }
   static constexpr std::int64_t shared_bytes(const transformer_ops& to, std::int64_t width) {
     return to.share(to.model().experts.shared * width);
   }
   //! All but a device's own copies leave it, or its node, where one serves all experts of a node.
   //! Alone, it has nothing to send.
+  //! @param bytes  of all copies
   static constexpr void all_to_all(transformer_ops& to, std::string_view name, std::int32_t from,
-                                   std::int32_t result) {
+                                   std::int32_t result, std::int64_t bytes) {
     if (!among(to)) return;
     const expert_mixture& mixed = to.model().experts;
     std::int64_t copies = mixed.per_token;
@@ -161,54 +171,60 @@ class transformer_experts {
       places = nodes;
       copies = std::min({copies, mixed.nodes, nodes});
     }
-    const std::int64_t row = to.model().hidden * to.model().bytes.activation;
     to.message(name, {reads(from), writes(result)},
-               to.own_rows() * copies * row * (places - 1) / places, true, pieces_of::rows);
+               bytes / mixed.per_token * copies * (places - 1) / places, true, pieces_of::rows);
   }
 
   constexpr void shared_forward(transformer_ops& to) {
     const transformer& model = to.model();
     shared_wide_ = to.buffer("shared wide", shared_bytes(to, model.wide()));
-    shared_active_ = to.buffer("shared active", shared_bytes(to, model.feed_forward_width()));
+    const std::int64_t active =
+        to.operand_share(model.experts.shared * model.feed_forward_width());
+    shared_active_ = to.buffer("shared active", active);
     shared_ = to.buffer("shared results", to.row());
-    const std::int32_t norm = to.gathered(norm_);
-    to.add("shared widen", {reads(norm), writes(shared_wide_)}, shared(to, model.wide()));
+    shared_norm_ = to.operand(norm_, to.row(), "cast norm");
+    const std::int32_t norm = to.gathered(shared_norm_);
+    to.add("shared widen", {reads(norm), writes(shared_wide_)},
+           shared(to, model.wide(), columns));
     to.add("shared activation", {reads(shared_wide_), writes(shared_active_)},
-           to.moved(shared_bytes(to, model.wide() + model.feed_forward_width())));
+           to.moved(shared_bytes(to, model.wide()) + active));
     to.product("shared narrow", "shared results", {reads(shared_active_)}, shared_,
-               shared(to, model.feed_forward_width()));
+               shared(to, model.feed_forward_width(), inner));
   }
-  constexpr void shared_back(transformer_ops& to, bool weights_too) {
+  //! @param d_output  the gradient of what all experts have made
+  constexpr void shared_back(transformer_ops& to, std::int32_t d_output, bool weights_too) {
     const transformer& model = to.model();
     const std::int64_t active = shared_bytes(to, model.feed_forward_width());
     const std::int64_t wide = shared_bytes(to, model.wide());
+    const std::int64_t d_wide = to.operand_share(model.experts.shared * model.wide());
+    d_narrow_ = to.operand(d_output, to.row());
     const std::int32_t d_active = to.buffer("shared active gradient", active);
-    d_shared_wide_ = to.buffer("shared wide gradient", wide);
+    d_shared_wide_ = to.buffer("shared wide gradient", d_wide);
     d_shared_ = to.buffer("shared norm gradient", to.row());
     const std::int32_t d_narrow = to.gathered(d_narrow_);
     to.add("shared narrow back", {reads(d_narrow), writes(d_active)},
-           shared(to, model.feed_forward_width()));
+           shared(to, model.feed_forward_width(), columns));
     to.add("shared activation back", {reads(shared_wide_), reads(d_active), writes(d_shared_wide_)},
-           to.moved(2 * wide + active));
+           to.moved(wide + d_wide + active));
     to.product("shared widen back", "shared norm gradient", {reads(d_shared_wide_)}, d_shared_,
-               shared(to, model.wide()));
+               shared(to, model.wide(), inner));
     if (weights_too) shared_weights(to, d_narrow);
   }
   //! @param gradient  all rows of the product's
   constexpr void shared_weights(transformer_ops& to, std::int32_t gradient) const {
     to.weights("shared narrow weights", {reads(shared_active_), reads(gradient)},
-               shared(to, to.model().feed_forward_width()));
-    const std::int32_t norm = to.gathered(norm_);
+               shared(to, to.model().feed_forward_width(), matrix));
+    const std::int32_t norm = to.gathered(shared_norm_);
     to.weights("shared widen weights", {reads(norm), reads(d_shared_wide_)},
-               shared(to, to.model().wide()));
+               shared(to, to.model().wide(), matrix));
   }
   constexpr void narrow_weights(transformer_ops& to) const {
     to.weights("experts narrow weights", {reads(active_), reads(d_results_)},
-               expert(to, to.model().feed_forward_width()));
+               expert(to, to.model().feed_forward_width(), matrix));
   }
   constexpr void widen_weights(transformer_ops& to) const {
     to.weights("experts widen weights", {reads(tokens_), reads(d_wide_)},
-               expert(to, to.model().wide()));
+               expert(to, to.model().wide(), matrix));
   }
   constexpr void router_weights(transformer_ops& to) const {
     to.weights("router weights", {reads(norm_), reads(d_routing_)}, router(to));
@@ -216,7 +232,7 @@ class transformer_experts {
 
   std::int32_t input_ = -1, norm_ = -1, routing_ = -1, tokens_ = -1, wide_ = -1, active_ = -1;
   std::int32_t returned_ = -1, mask_ = -1;
-  std::int32_t shared_wide_ = -1, shared_active_ = -1, shared_ = -1;
+  std::int32_t shared_norm_ = -1, shared_wide_ = -1, shared_active_ = -1, shared_ = -1;
   std::int32_t d_narrow_ = -1, d_routing_ = -1, d_results_ = -1, d_wide_ = -1;
   std::int32_t d_shared_wide_ = -1, d_shared_ = -1;
 };

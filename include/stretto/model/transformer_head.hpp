@@ -36,10 +36,10 @@ class transformer_head {
     normed_ = to.buffer("head norm", to.row());
     logits_ = to.buffer("logits", logit_bytes(to));
     if (norms_)
-      to.norm(input_, normed_);
+      to.norm(input_, normed_, to.row());
     else  // what came is given back before the weights' gradients are made
       to.add("keep", {reads(input_), writes(normed_)}, to.moved(2 * to.row()));
-    const std::int32_t norm = to.gathered(normed_);
+    const std::int32_t norm = gathered(to);
     to.add("logits", {reads(norm), writes(logits_)}, product(to));
     if (norms_ && ends_) {
       whole_loss(to);
@@ -87,11 +87,14 @@ class transformer_head {
     return back;
   }
   constexpr void backward_weight(transformer_ops& to) const {
-    const std::int32_t norm = to.gathered(normed_);
+    const std::int32_t norm = gathered(to);
     to.weights("logits weights", {reads(norm), reads(logits_)}, product(to));
   }
 
  private:
+  constexpr std::int32_t gathered(transformer_ops& to) const {
+    return to.gathered("gather", normed_, to.model().hidden, to.model().bytes.activation);
+  }
   //! In single precision for the loss.
   constexpr std::int64_t logit_bytes(const transformer_ops& to) const {
     return to.rows() * columns_ * 4;

@@ -10,8 +10,14 @@ struct precision {
   std::int64_t weight = 4;
   std::int64_t gradient = 4;
   std::int64_t optimizer = 8;  //!< all that Adam keeps for one weight, its master copy included
+  //! What products with a layer's matrices read, but for the router's; 0: activations as they are.
+  //! What is made for them alone is made so at once, of the rest they read copies, which are kept in
+  //! its place for gradients of weights; rows are gathered, and go to experts, so. Results are
+  //! activations.
+  std::int64_t operand = 0;
 
   constexpr bool operator==(const precision&) const = default;
+  constexpr std::int64_t operands() const { return operand > 0 ? operand : activation; }
 };
 //! All in single precision.
 inline constexpr precision single_precision{};
@@ -20,6 +26,12 @@ inline constexpr precision mixed_precision{2, 2, 2, 12};
 //! The same, but for gradients, which micro-batch by micro-batch are added in single precision, as
 //! Megatron-LM does by default.
 inline constexpr precision mixed_precision_wide_gradients{2, 2, 4, 12};
+//! The same with products in FP8 (DeepSeek-AI 2024, arXiv 2412.19437, section 3.3; NVIDIA's
+//! Transformer Engine). Weights are there twice, by rows and by columns, as a Hopper's products of
+//! outputs and of gradients read them, which together takes what one in half precision does
+//! (Megatron-LM's fp8-param-gather). Their gathering, embedding, head, router and what attention
+//! does with queries, keys and values stay in half precision.
+inline constexpr precision fp8_precision{2, 2, 4, 12, 1};
 
 //! What layers are made of. Both norm before a block, and add its result to what it had.
 enum class architecture : std::uint8_t {

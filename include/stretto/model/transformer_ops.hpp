@@ -15,6 +15,13 @@
 
 namespace stretto {
 
+//! Which of the three that meet in a product with weights it makes of the other two.
+enum class made_by_product : std::uint8_t {
+  columns,  //!< what is on the side of the matrix's columns
+  inner,    //!< what is on its other side
+  matrix,   //!< the weights' gradients
+};
+
 //! Adds ops of one rank's share of a transformer to its programs: what they touch, how they may be
 //! cut, and what they take by a machine's roofline or as measured there. Rows are the tokens that one
 //! device has of a job: where several share a sequence, its own. Where ranks share the
@@ -52,6 +59,15 @@ class transformer_ops {
     return own_rows() * width * model_.bytes.activation;
   }
 
+  //! The same where products with weights alone read it: see precision::operand.
+  constexpr std::int64_t operand_row() const { return operand_own(model_.hidden); }
+  constexpr std::int64_t operand_share(std::int64_t width) const {
+    return as_operand(share(width));
+  }
+  constexpr std::int64_t operand_own(std::int64_t width) const { return as_operand(own(width)); }
+  //! Products with weights read other numbers than activations are.
+  constexpr bool casts() const { return model_.bytes.operands() != model_.bytes.activation; }
+
   //! As many bytes for each row, whether the rank holds all rows or, with sequence parallelism, its
   //! part of them: a piece of an op that is cut by rows touches its own.
   constexpr std::int32_t buffer(std::string_view name, std::int64_t bytes) {
@@ -64,14 +80,36 @@ class transformer_ops {
 
   //! What a product takes with a matrix of the model's width by so many columns (or rows), of which
   //! each rank has a share.
-  constexpr op_work linear(std::int64_t columns) const { return matrix(model_.hidden, columns); }
+  constexpr op_work linear(std::int64_t columns, made_by_product made) const {
+    return matrix(model_.hidden, columns, made);
+  }
   //! The same of a matrix of another width.
-  constexpr op_work matrix(std::int64_t inner, std::int64_t columns) const {
-    return product_of(rows_, inner, columns / t_);
+  constexpr op_work matrix(std::int64_t inner, std::int64_t columns, made_by_product made) const {
+    return product_of(rows_, inner, columns / t_, made);
   }
   //! Of one that no other rank shares, with the rank's own rows.
-  constexpr op_work own_matrix(std::int64_t inner, std::int64_t columns) const {
-    return product_of(own_rows(), inner, columns);
+  constexpr op_work own_matrix(std::int64_t inner, std::int64_t columns,
+                               made_by_product made) const {
+    return product_of(own_rows(), inner, columns, made);
+  }
+  //! With as many matrices as rows are dealt among.
+  constexpr op_work product_of(std::int64_t rows, std::int64_t inner, std::int64_t columns,
+                               made_by_product made, std::int64_t matrices = 1) const {
+    const precision& bytes = model_.bytes;
+    const auto side = [&](made_by_product one) {
+      return one == made ? bytes.activation : bytes.operands();
+    };
+    const std::int64_t weight =
+        casts() && made != made_by_product::matrix ? bytes.operands() : bytes.weight;
+    return {2 * rows * inner * columns,
+            rows * inner * side(made_by_product::inner) +
+                rows * columns * side(made_by_product::columns) +
+                matrices * inner * columns * weight,
+            0,
+            {(rows + matrices - 1) / matrices, inner, columns},
+            matrices,
+            false,
+            bytes.operands()};
   }
   constexpr static op_work moved(std::int64_t bytes) { return {0, bytes}; }
 
@@ -132,23 +170,40 @@ class transformer_ops {
   constexpr void add_up(std::string_view name, std::int32_t summands, std::int32_t result,
                         std::int64_t width) {
     if (splits_rows())
-      collective(name, {reads(summands), writes(result)}, ring(width), pieces_of::rows);
+      collective(name, {reads(summands), writes(result)},
+                 ring(width, model_.bytes.activation), pieces_of::rows);
     else if (t_ > 1)
-      collective(name, {reads(summands), writes(summands)}, 2 * ring(width), pieces_of::rows);
+      collective(name, {reads(summands), writes(summands)},
+                 2 * ring(width, model_.bytes.activation), pieces_of::rows);
   }
-  //! All rows of a buffer that sequence parallelism splits, for the time of a product.
+  //! All rows of a buffer that sequence parallelism splits, for the time of a product with weights
+  //! that reads it.
   constexpr std::int32_t gathered(std::int32_t part) {
     return gathered("gather", part, model_.hidden);
   }
   constexpr std::int32_t gathered(std::string_view name, std::int32_t part, std::int64_t width) {
+    return gathered(name, part, width, model_.bytes.operands());
+  }
+  //! @param each  bytes of a number
+  constexpr std::int32_t gathered(std::string_view name, std::int32_t part, std::int64_t width,
+                                  std::int64_t each) {
     if (!splits_rows()) return part;
-    const std::int32_t all = buffer("gathered", rows_ * width * model_.bytes.activation);
-    collective(name, {reads(part), writes(all)}, ring(width), pieces_of::rows);
+    const std::int32_t all = buffer("gathered", rows_ * width * each);
+    collective(name, {reads(part), writes(all)}, ring(width, each), pieces_of::rows);
     return all;
   }
+  //! What products with weights read of activations: these, or a copy.
+  constexpr std::int32_t operand(std::int32_t of, std::int64_t bytes,
+                                 std::string_view name = "cast") {
+    if (!casts()) return of;
+    const std::int32_t made = buffer("operand", as_operand(bytes));
+    add(name, {reads(of), writes(made)}, moved(bytes + as_operand(bytes)));
+    return made;
+  }
 
-  constexpr void norm(std::int32_t from, std::int32_t result) {
-    add("norm", {reads(from), writes(result)}, moved(2 * row()));
+  //! @param bytes  of the result
+  constexpr void norm(std::int32_t from, std::int32_t result, std::int64_t bytes) {
+    add("norm", {reads(from), writes(result)}, moved(row() + bytes));
   }
   //! What a block has made, dropped in part where there is a mask, and what it has made it of.
   //! @param mask  -1: none
@@ -181,20 +236,16 @@ class transformer_ops {
 
  private:
   constexpr std::int64_t time(op_work work) const {
-    work.single = model_.bytes.activation == 4;
+    if (model_.bytes.activation == 4) work.operand = 4;
     return on_.name.empty() ? 0 : on_.time(work);
   }
-  constexpr op_work product_of(std::int64_t rows, std::int64_t inner, std::int64_t columns) const {
-    return {2 * rows * inner * columns,
-            rows * (inner + columns) * model_.bytes.activation +
-                inner * columns * model_.bytes.weight,
-            0,
-            {rows, inner, columns}};
+  constexpr std::int64_t as_operand(std::int64_t activations) const {
+    return activations / model_.bytes.activation * model_.bytes.operands();
   }
   constexpr bool splits_rows() const { return model_.sequence_parallel && t_ > 1; }
   //! What leaves a rank for it to have its part of a sum, or all parts of a whole, round a ring.
-  constexpr std::int64_t ring(std::int64_t width) const {
-    return rows_ * width * model_.bytes.activation * (t_ - 1) / t_;
+  constexpr std::int64_t ring(std::int64_t width, std::int64_t each) const {
+    return rows_ * width * each * (t_ - 1) / t_;
   }
 
   transformer model_;
