@@ -116,7 +116,7 @@ struct calibrate_command {
     std::string line = "stretto calibrate --emit header";
     if (!path.empty()) {
       made = measured_machine::read("--machine", path);
-      line += " --machine " + path;
+      line += " --machine " + shell_word(path);
     } else {
       if (!is_identifier(name)) throw bad_option("--name", name, identifier_rule);
       // Not told only when a minute's measurements would be lost.

@@ -63,6 +63,18 @@ inline std::string why_not_written(const std::filesystem::path& named) {
   return ::access(file.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
 }
 
+//! Under which name, beside FILE, what is to take its place is written: "FILE.new-PID"; where another
+//! has that one, "FILE.new-PID-2", and so on. Processes on other machines, or in other containers, may
+//! have the same number, and what was killed leaves its file there.
+//! @param count  the first is 1, the last `most_fresh_names`
+inline std::filesystem::path fresh_name(const std::filesystem::path& file, int count) {
+  std::filesystem::path name = file;
+  name += ".new-" + std::to_string(::getpid());
+  if (count > 1) name += '-' + std::to_string(count);
+  return name;
+}
+inline constexpr int most_fresh_names = 1000;
+
 //! Writes the file beside the old one, in whose place it is put when it is complete. Written where
 //! it is, as it comes, is what another file could not take the place of: a pipe or device, a file
 //! that has other names or another owner, and one in a folder that takes no more files. What is
@@ -83,10 +95,15 @@ inline std::string write_whole(const std::filesystem::path& named,
   } fresh;
   if (beside) {
     if (there && ::access(file.c_str(), W_OK) != 0) return std::strerror(errno);
-    std::filesystem::path name = file;
-    name += ".new-" + std::to_string(::getpid());
-    const int made = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    std::filesystem::path name;
+    int made = -1;
+    for (int count = 1; made < 0 && count <= most_fresh_names; ++count) {
+      name = fresh_name(file, count);
+      made = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (made < 0 && errno != EEXIST) break;
+    }
     beside = made >= 0;
+    if (!beside && errno == EEXIST) return name.string() + ": " + std::strerror(EEXIST);
     if (!beside && errno != EACCES && errno != ENAMETOOLONG) return std::strerror(errno);
     if (beside) fresh.name = name;
     if (beside && there) (void)::fchmod(made, old.st_mode & 07777);

@@ -339,6 +339,22 @@ TEST_CASE("what a balanced assignment refuses") {
   const std::vector<std::int32_t> many(8, 100);
   CHECK(deal_balanced(8, where, stages, kept, {memory, many}).answer.why ==
         stretto::reason::memory_out_of_range);
+  // The first layer has nearly all: the more stages, the further their ends are from even ones.
+  for (const int ranks : {1, 4, 64, 1000}) {
+    const placement line{placement_kind::looped, ranks, 1};
+    std::vector<layer_range> each(static_cast<std::size_t>(ranks));
+    for (const std::int64_t over : {0, 1}) {
+      const auto first = [&](int layer) {
+        return unit_costs{.forward = layer > 0 ? 1 : (much / 4) / ranks - ranks + 1 + over,
+                          .backward_input = 0,
+                          .backward_weight = 0};
+      };
+      const auto dealt = deal_balanced(ranks, line, each, first);
+      CHECK(dealt.answer.ok() == (over == 0));
+      if (over == 0) CHECK(dealt.slowest == first(0).forward);
+      else CHECK(dealt.answer.why == stretto::reason::time_out_of_range);
+    }
+  }
 }
 
 }  // namespace

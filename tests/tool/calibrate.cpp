@@ -26,6 +26,21 @@ TEST_CASE("a machine's file is written as it was read") {
   CHECK(said.out == contents(known));
 }
 
+TEST_CASE("a header names the file it was made of as a shell takes it, and in one line") {
+  const std::string made = run("calibrate --emit header --machine " + known).out;
+  for (const std::string name : {"a machine", "a\\", "a\nint x = 3;"}) {
+    const temporary file(name);
+    file.write(contents(known));
+    const outcome said = run("calibrate --emit header --machine '" + file.path() + "'");
+    CHECK(said.exit == 0);
+    std::string shown = file.path();
+    if (const std::size_t at = shown.find('\n'); at != std::string::npos) shown[at] = ' ';
+    std::string same = made;
+    same.replace(same.find(known), known.size(), "'" + shown + "'");
+    CHECK(said.out == same);
+  }
+}
+
 TEST_CASE("what is wrong in a machine's file is named") {
   const std::string good = contents(known);
   const auto complaint = [&](const std::string& from, const std::string& to) {

@@ -84,6 +84,18 @@ TEST_CASE("one micro-batch goes but one way: what is out of place is on a wrong 
             "stage on another rank: 1F0\n");
 }
 
+TEST_CASE("of two directions a micro-batch goes the one that its number says") {
+  const temporary file("other_way.csv");
+  file.write(
+      "0F0,1F4,1B4,0F1,0B0,1F5,1B5,0F2,0B1,1F6,1B6,0B2,1F7,1B7,1F3,1B3\n"
+      "0F4,1F0,1B0,0F5,0B4,1F1,1B1,0F6,0B5,1F2,1B2,0F7,0B6,0B7,0F3,0B3\n");
+  CHECK(run("check " + file.path()).err ==
+        "stretto: " + file.path() +
+            ": row 1 (rank 0), cell 15, \"1F3\": rule complete broken: of two directions, the "
+            "second half of the micro-batches goes from the last rank to the first: the job lies "
+            "on the other rank of its stage's two\n");
+}
+
 TEST_CASE("who waits for whom all the way around, or for eight ranks") {
   const temporary file("around.csv");
   for (const int ranks : {2, 9, 10}) {

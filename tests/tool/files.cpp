@@ -1,12 +1,14 @@
 // What -o writes: the whole file or, where that fails, the one that was there before.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 
+#include "../../tool/whole_file.hpp"
 #include "run_tool.hpp"
 
 namespace {
@@ -54,6 +56,26 @@ TEST_CASE("what cannot be written leaves what was there before, and nothing else
           "stretto: -o /dev/full: cannot be written: No space left on device\n");
   CHECK(run(step + "-o " + here.path("none/file")).err.find("No such file") != std::string::npos);
   CHECK(run(step + "-o " + here.folder.path()).err.find("Is a directory") != std::string::npos);
+}
+
+TEST_CASE("what a process of the same number has left, or writes, stays, and is in nobody's way") {
+  const kept_file here;
+  const auto fresh = [&](int count) { return stretto::tool::fresh_name(here.path(), count).string(); };
+  const auto written = [&] {
+    return stretto::tool::write_whole(here.path(), [](std::ostream& to) { to << "new\n"; });
+  };
+  CHECK(fresh(1) == here.path() + ".new-" + std::to_string(::getpid()));
+  CHECK(fresh(2) == fresh(1) + "-2");
+  for (const int count : {1, 2}) std::ofstream(fresh(count)) << "another's\n";
+  CHECK(written().empty());
+  CHECK(contents(here.path()) == "new\n");
+  for (const int count : {1, 2}) CHECK(contents(fresh(count)) == "another's\n");
+  CHECK(here.count() == 3);
+  here.write("precious\n");
+  for (int count = 3; count <= stretto::tool::most_fresh_names; ++count)
+    std::ofstream(fresh(count)) << "another's\n";
+  CHECK(written() == fresh(stretto::tool::most_fresh_names) + ": File exists");
+  CHECK(contents(here.path()) == "precious\n");
 }
 
 TEST_CASE("what is written keeps its permissions, its other names and the links to it") {

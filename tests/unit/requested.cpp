@@ -182,6 +182,16 @@ TEST_CASE("bytes are those of every stage or of all, and no negative ones") {
     }
 }
 
+TEST_CASE("what the compiler says of bytes it says of each of them, and of nothing else") {
+  using enum stretto::reason;
+  std::vector<stretto::reason> told;
+  for (int at = 0; at <= static_cast<int>(weights_out_of_range) + 20; ++at)
+    if (const auto why = static_cast<stretto::reason>(at); stretto::detail::speaks_of_bytes(why))
+      told.push_back(why);
+  CHECK(told == std::vector{output_out_of_range, stash_out_of_range, gradients_out_of_range,
+                            kept_out_of_range, weights_out_of_range});
+}
+
 TEST_CASE("gradients that replicas sum are whole floats") {
   const auto odd = [](plan_request& wanted) {
     wanted.stages = {{.gradients = 64}, {.gradients = 66}};

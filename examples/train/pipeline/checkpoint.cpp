@@ -193,7 +193,7 @@ std::string why_not_saved(const std::filesystem::path& named) {
     if (!why.empty()) return each == named ? why : each.string() + ": " + why;
   }
   // Whatever has this name stays, but it must not be too long.
-  const std::filesystem::path fresh = fresh_file::usual_name(file);
+  const std::filesystem::path fresh = stretto::tool::fresh_name(file, 1);
   std::error_code none;
   if (!std::filesystem::status_known(std::filesystem::symlink_status(fresh, none)))
     return fresh.string() + ": " + none.message();

@@ -27,16 +27,10 @@ bool is_number(std::string_view text) {
 
 }  // namespace
 
-std::filesystem::path fresh_file::usual_name(const std::filesystem::path& file) {
-  return with_ending(file, std::string(ending) + std::to_string(::getpid()));
-}
-
 fresh_file::fresh_file(std::filesystem::path file) : file_(std::move(file)) {
-  // Processes on other machines, or in other containers, may have the same number.
-  constexpr int most = 1000;
-  for (int count = 1; count <= most; ++count) {
-    std::filesystem::path name = usual_name(file_);
-    if (count > 1) name += '-' + std::to_string(count);
+  using namespace stretto::tool;
+  for (int count = 1; count <= most_fresh_names; ++count) {
+    std::filesystem::path name = fresh_name(file_, count);
     to_.emplace(name, O_WRONLY | O_CREAT | O_EXCL, 0666 | S_ISVTX);
     if (!to_->open() && errno == EEXIST) continue;
     if (!to_->open()) return;

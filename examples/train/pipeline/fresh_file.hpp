@@ -27,9 +27,6 @@ class fresh_file {
   //! In FILE's place.
   bool put();
 
-  //! The name that it has where nothing else has it.
-  static std::filesystem::path usual_name(const std::filesystem::path& file);
-
  private:
   std::filesystem::path file_, name_;
   std::optional<descriptor> to_;

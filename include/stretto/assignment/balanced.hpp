@@ -51,7 +51,8 @@ constexpr verdict balanced_or_refuse(std::int64_t time, std::int64_t weights,
   int alive = 0;
   for (const std::int32_t one : limits.alive)
     if (one > alive) alive = one;
-  if (time > most) return refuse(fault::unsupported, reason::time_out_of_range);
+  // As far as each stage's end is from where it would be evenly, all of these are summed.
+  if (time > most / where.stages()) return refuse(fault::unsupported, reason::time_out_of_range);
   if (weights > most || saturated_product(alive, activations) > most)
     return refuse(fault::unsupported, reason::memory_out_of_range);
   return {};
@@ -151,7 +152,7 @@ constexpr bool as_good(const share_problem& problem, std::span<const layer_range
 //!         number of ranks in two directions (reason::ranks_odd); fault::over_limit
 //!         when no cut keeps to the limits (or none was found), `amount` being a limit that is
 //!         enough for every rank, and the least if a rank is one stage; fault::unsupported for sums
-//!         that are out of range, and for limits that are not one a rank, or one a stage
+//!         that are out of range (times' above 2^60 over the number of stages), and for limits that are not one a rank, or one a stage
 template <layer_costs Costs>
 constexpr balance_result deal_balanced(int layers, const placement& where,
                                        std::span<layer_range> stages, const Costs& costs,
