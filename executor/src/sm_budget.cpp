@@ -2,74 +2,98 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 
 #include "plan_lookup.hpp"
 
 namespace stretto::executor {
 namespace {
 
-//! For each stream the last instruction on it that is known to have ended; -1: none.
-using clock = std::vector<int>;
-
-//! What is known to have ended when each instruction starts.
-std::vector<clock> clocks_of(const plan_view& plan) {
-  const std::size_t count = plan.instructions.size();
-  const std::size_t streams = plan.streams.size();
-  std::vector<clock> at_start(count, clock(streams, -1));
-  std::vector<int> last(streams, -1);
-  const std::vector<int> recorders = recorders_of(plan);
-  const auto join = [](clock& mine, const clock& other) {
-    for (std::size_t stream = 0; stream < mine.size(); ++stream)
-      mine[stream] = std::max(mine[stream], other[stream]);
-  };
-  // The start of an instruction says what came before it, its end says that it ended besides.
-  const auto join_end = [&](clock& mine, int instruction) {
-    const auto number = static_cast<std::size_t>(instruction);
-    join(mine, at_start[number]);
-    int& on_stream = mine[plan.instructions[number].stream];
-    on_stream = std::max(on_stream, instruction);
-  };
-  for (std::size_t index = 0; index < count; ++index) {
-    const instruction& each = plan.instructions[index];
-    clock& mine = at_start[index];
-    if (last[each.stream] >= 0) join_end(mine, last[each.stream]);
-    for (const event_wait& wait : plan.waits_of(each)) {
-      if (wait.previous_step) continue;
-      const int from = recorders[static_cast<std::size_t>(wait.event)];
-      if (plan.instructions[static_cast<std::size_t>(from)].record == wait.event)
-        join_end(mine, from);
-      else
-        join(mine, at_start[static_cast<std::size_t>(from)]);
+//! For each instruction, of each stream the last instruction that is known to have ended when it
+//! starts; -1: none. Along a stream none gets less.
+class ended_before {
+ public:
+  explicit ended_before(const plan_view& plan)
+      : plan_(plan), streams_(plan.streams.size()), ended_(plan.instructions.size() * streams_, -1) {
+    std::vector<int> last(streams_, -1);
+    const std::vector<int> recorders = recorders_of(plan);
+    for (std::size_t index = 0; index < plan.instructions.size(); ++index) {
+      const instruction& each = plan.instructions[index];
+      if (last[each.stream] >= 0) join_end(index, last[each.stream]);
+      for (const event_wait& wait : plan.waits_of(each)) {
+        if (wait.previous_step) continue;
+        const int from = recorders[static_cast<std::size_t>(wait.event)];
+        if (plan.instructions[static_cast<std::size_t>(from)].record == wait.event)
+          join_end(index, from);
+        else
+          join_start(index, from);
+      }
+      last[each.stream] = static_cast<int>(index);
     }
-    last[each.stream] = static_cast<int>(index);
   }
-  return at_start;
-}
+  int of(std::size_t instruction, std::size_t stream) const {
+    return ended_[instruction * streams_ + stream];
+  }
+
+ private:
+  // The start of an instruction says what came before it, its end says that it ended besides.
+  void join_start(std::size_t mine, int other) {
+    for (std::size_t stream = 0; stream < streams_; ++stream) {
+      int& here = ended_[mine * streams_ + stream];
+      here = std::max(here, of(static_cast<std::size_t>(other), stream));
+    }
+  }
+  void join_end(std::size_t mine, int other) {
+    join_start(mine, other);
+    const std::size_t stream = plan_.instructions[static_cast<std::size_t>(other)].stream;
+    int& here = ended_[mine * streams_ + stream];
+    here = std::max(here, other);
+  }
+
+  const plan_view& plan_;
+  std::size_t streams_;
+  std::vector<int> ended_;
+};
+
+//! Of what holds multiprocessors on one stream that which may be under way beside the latest
+//! instruction of another: as that goes on some begins to, and what does ends to, in their order.
+struct holders_beside {
+  std::size_t next = 0;      //!< the first that has to wait for that instruction
+  std::deque<int> largest;  //!< of those beside it each that holds more than all behind it
+};
 
 }  // namespace
 
 std::vector<int> sm_budgets(const plan_view& plan, int multiprocessors) {
   std::vector<int> budgets(plan.instructions.size(), 0);
-  std::vector<int> holders;
+  const std::size_t streams = plan.streams.size();
+  std::vector<std::vector<int>> holders(streams);
+  const auto held_by = [&](int index) { return static_cast<int>(plan.part_of(index).holds); };
   for (int index = 0; index < static_cast<int>(plan.parts.size()); ++index)
-    if (plan.part_of(index).holds > 0) holders.push_back(index);
-  if (multiprocessors <= 0 || holders.empty()) return budgets;
-  const std::vector<clock> at_start = clocks_of(plan);
-  std::vector<int> held(plan.streams.size());
+    if (held_by(index) > 0)
+      holders[plan.instructions[static_cast<std::size_t>(index)].stream].push_back(index);
+  const bool none = std::ranges::all_of(holders, [](const auto& of) { return of.empty(); });
+  if (multiprocessors <= 0 || none) return budgets;
+  const ended_before ended(plan);
+  std::vector<holders_beside> beside(streams * streams);
   for (std::size_t index = 0; index < budgets.size(); ++index) {
     const instruction& each = plan.instructions[index];
     if (each.act != action::run) continue;
-    std::fill(held.begin(), held.end(), 0);
-    for (const int holder : holders) {
-      const auto number = static_cast<std::size_t>(holder);
-      const std::size_t stream = plan.instructions[number].stream;
-      const bool before = at_start[index][stream] >= holder;
-      const bool after = at_start[number][each.stream] >= static_cast<int>(index);
-      if (stream == each.stream || before || after) continue;
-      held[stream] = std::max(held[stream], static_cast<int>(plan.part_of(holder).holds));
-    }
     int sum = 0;
-    for (const int of_stream : held) sum += of_stream;
+    for (std::size_t stream = 0; stream < streams; ++stream) {
+      if (stream == each.stream) continue;
+      holders_beside& here = beside[each.stream * streams + stream];
+      std::deque<int>& largest = here.largest;
+      for (; here.next < holders[stream].size(); ++here.next) {
+        const int holder = holders[stream][here.next];
+        if (ended.of(static_cast<std::size_t>(holder), each.stream) >= static_cast<int>(index))
+          break;
+        while (!largest.empty() && held_by(largest.back()) <= held_by(holder)) largest.pop_back();
+        largest.push_back(holder);
+      }
+      while (!largest.empty() && largest.front() <= ended.of(index, stream)) largest.pop_front();
+      if (!largest.empty()) sum += held_by(largest.front());
+    }
     if (sum > 0) budgets[index] = std::max(1, multiprocessors - sum);
   }
   return budgets;
