@@ -88,6 +88,80 @@ TEST_CASE("communication that holds multiprocessors slows what begins beside it"
         std::vector<op_span>{{0, 10}, {10, 15}, {15, 20}, {15, 25}});
 }
 
+TEST_CASE("a link carries one message at a time, whatever streams they are on") {
+  op_graph graph;
+  graph.nodes = {sums(5), sums(7), sums(3)};
+  graph.nodes[1].stream = 2, graph.nodes[2].stream = 3;
+  graph.nodes[0].link = graph.nodes[1].link = 1, graph.nodes[2].link = 2;
+  CHECK(replayed(graph, {0, 1, 2}) == std::vector<op_span>{{0, 5}, {5, 12}, {0, 3}});
+  CHECK(replayed(graph, {1, 0, 2}) == std::vector<op_span>{{7, 12}, {0, 7}, {0, 3}});
+  CHECK(stretto::op_bound(graph, 0) == 12);
+  graph.nodes[1].link = 0;
+  CHECK(stretto::op_bound(graph, 0) == 7);
+  graph.nodes[1].link = stretto::max_links + 1;
+  std::vector<op_span> spans(3);
+  const std::vector<std::int32_t> order{0, 1, 2};
+  CHECK(stretto::replay_ops(graph, order, 0, spans).why == stretto::reason::op_out_of_range);
+}
+
+TEST_CASE("beside what computes there is no more communication than it left multiprocessors for") {
+  // The second message on the first stream waits for the product; what comes then on the other one
+  // must not lie beside it all the same.
+  op_graph known;
+  known.nodes = {sums(50, 8), computes(100), sums(50, 8), sums(50, 8)};
+  known.nodes[3].stream = 6;
+  const std::vector<op_span> there = replayed(known, {0, 1, 2, 3}, 132);
+  CHECK(there[3].start >= 50);
+  std::mt19937 numbers(21);
+  const auto below = [&](int end) {
+    return static_cast<int>(numbers() % static_cast<unsigned>(end));
+  };
+  constexpr int most = 40;
+  int beside = 0;
+  for (int round = 0; round < 3000; ++round) {
+    op_graph graph;
+    const int count = 2 + below(12);
+    std::vector<std::int32_t> order;
+    for (int at = 0; at < count; ++at) {
+      op_node node = below(2) == 0 ? computes(1 + below(60)) : sums(1 + below(40), below(13));
+      if (node.stream != 0) {
+        node.stream = static_cast<std::uint8_t>(1 + below(3));
+        node.link = static_cast<std::uint8_t>(below(3));
+      }
+      graph.nodes.push_back(node);
+      if (at > 0 && below(4) == 0) graph.edges.push_back({below(at), at});
+      order.push_back(at);
+    }
+    const std::vector<op_span> spans = replayed(graph, order, most);
+    for (int one = 0; one < count; ++one) {
+      const op_node& node = graph.nodes[static_cast<std::size_t>(one)];
+      const op_span& mine = spans[static_cast<std::size_t>(one)];
+      // What each instant at which something begins finds beside it.
+      for (int begins = 0; begins < count; ++begins) {
+        const std::int64_t now =
+            std::max(mine.start, spans[static_cast<std::size_t>(begins)].start);
+        if (now >= mine.end) continue;
+        int held = 0;
+        for (int other = 0; other < count; ++other) {
+          const op_node& another = graph.nodes[static_cast<std::size_t>(other)];
+          const op_span& its = spans[static_cast<std::size_t>(other)];
+          if (other == one || now < its.start || now >= its.end) continue;
+          REQUIRE((node.link == 0 || another.link != node.link));
+          if (another.communicates()) held += another.holds;
+        }
+        if (node.communicates() || held == 0) continue;
+        // It took as long as what it had of them makes it.
+        REQUIRE(mine.end - mine.start >= (node.time * most + most - held - 1) / (most - held));
+        ++beside;
+      }
+    }
+    std::int64_t makespan = 0;
+    for (const op_span& one : spans) makespan = std::max(makespan, one.end);
+    REQUIRE(makespan >= stretto::op_bound(graph, most));
+  }
+  CHECK(beside > 1000);
+}
+
 TEST_CASE("an order that is none is refused, by its place") {
   const op_graph graph = two_layers();
   std::vector<op_span> spans(graph.nodes.size());
@@ -173,7 +247,7 @@ std::int64_t shortest(const op_graph& graph, int multiprocessors) {
   return best;
 }
 
-op_graph random_graph(std::mt19937& numbers, int nodes, bool holds) {
+op_graph random_graph(std::mt19937& numbers, int nodes, bool holds, bool links = false) {
   const auto pick = [&](int most) {
     return static_cast<int>(numbers() % static_cast<unsigned>(most));
   };
@@ -181,6 +255,8 @@ op_graph random_graph(std::mt19937& numbers, int nodes, bool holds) {
   for (int at = 0; at < nodes; ++at) {
     made.nodes.push_back(pick(3) == 0 ? sums(1 + pick(9), holds ? 10 : 0) : computes(1 + pick(9)));
     if (pick(4) == 0) made.nodes.back().stream = static_cast<std::uint8_t>(2 * pick(2));
+    if (made.nodes.back().communicates() && links)
+      made.nodes.back().link = static_cast<std::uint8_t>(pick(3));
     for (int before = 0; before < at; ++before)
       if (pick(4) == 0) made.edges.push_back({before, at});
   }
@@ -190,7 +266,7 @@ op_graph random_graph(std::mt19937& numbers, int nodes, bool holds) {
 TEST_CASE("where all orders can be kept the result is the shortest there is") {
   std::mt19937 numbers(7);
   for (int round = 0; round < 300; ++round) {
-    const op_graph graph = random_graph(numbers, 2 + round % 6, false);
+    const op_graph graph = random_graph(numbers, 2 + round % 6, false, round % 2 == 1);
     const overlap::op_order found = overlap::look_ahead(graph, {.width = 100000});
     CHECK(found.optimal);
     CHECK(makespan(graph, found.nodes) == found.makespan);
@@ -246,7 +322,7 @@ TEST_CASE("no order is longer than the plain ones, nor shorter than the bound") 
     const bool holds = round % 2 == 1;
     const int multiprocessors = holds ? 40 : 0;
     const int nodes = round % 3 == 0 ? 6 : 25;
-    const op_graph graph = random_graph(numbers, nodes, holds);
+    const op_graph graph = random_graph(numbers, nodes, holds, round % 4 > 1);
     const overlap::op_order found =
         overlap::look_ahead(graph, {.multiprocessors = multiprocessors});
     CHECK(makespan(graph, found.nodes, multiprocessors) == found.makespan);
@@ -261,7 +337,7 @@ TEST_CASE("no order is longer than the plain ones, nor shorter than the bound") 
       optimal += found.makespan == least;
     }
   }
-  CHECK(optimal >= 95);  // of 100
+  CHECK(optimal >= 90);  // of 100
 }
 
 TEST_CASE(

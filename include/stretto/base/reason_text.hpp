@@ -188,7 +188,8 @@ constexpr std::string_view describe(reason why) {
     case reason::no_ops: return "a job that is of ops has one at least";
     case reason::too_many_ops: return "a job has at most 32767 ops";
     case reason::op_out_of_range:
-      return "an op's time is a number from 0 to 2^46, and multiprocessors and parts none below 0";
+      return "an op's time is a number from 0 to 2^46, multiprocessors and parts none below 0, and a "
+             "link one of 3";
     case reason::graph_of_others:
       return "the policy's order has left a graph of other ops than the job's, each whole or in pieces "
              "that it may be cut into, or edges to none";

@@ -14,7 +14,8 @@
 namespace stretto {
 
 //! When ops run that are issued one by one, each to its stream. A stream runs its ops in the order
-//! of issue, an op begins when its stream is free and what it needs has ended.
+//! of issue, an op begins when its stream is free and what it needs has ended, a message when its
+//! link is free (op_form::link).
 //!
 //! Where communication holds multiprocessors, an op that computes and was issued behind it begins
 //! no sooner than it (the plan makes it so: wait_reason::starts_before), and has only the rest of
@@ -41,6 +42,7 @@ class op_times {
   //! @param needs  what must end before it; all issued
   constexpr run run_of(const op_node& node, std::span<const std::int32_t> needs) const {
     std::int64_t start = lanes_[static_cast<std::size_t>(node.stream)].end;
+    if (node.link > 0 && links_[node.link] > start) start = links_[node.link];
     for (const std::int32_t need : needs)
       if (end(need) > start) start = end(need);
     std::int64_t time = node.time;
@@ -55,17 +57,28 @@ class op_times {
       }
     } else if (multiprocessors_ > 0 && node.holds > 0 && lanes_[0].end > start) {
       const lane& busy = lanes_[0];
-      const std::int64_t from = busy.start > start ? busy.start : start;
-      start = busy.holds > 0 && resident_at(from) + node.holds <= busy.holds ? from : busy.end;
+      std::int64_t from = busy.start > start ? busy.start : start;
+      // Of each stream but the last op is known: it must not begin before that.
+      for (std::size_t stream = 1; stream < lanes_.size(); ++stream)
+        if (lanes_[stream].holds > 0 && lanes_[stream].start > from) from = lanes_[stream].start;
+      const bool fits = from < busy.end && resident_at(from) + node.holds <= busy.holds;
+      start = fits ? from : busy.end;
     }
     return {start, start + time, taken};
   }
   //! @param when  what run_of says of it
   constexpr void issue(int number, const op_node& node, const run& when) {
-    lanes_[static_cast<std::size_t>(node.stream)] = {when.start, when.end,
-                                                     node.stream == 0 ? when.taken : node.holds};
+    lane& mine = lanes_[static_cast<std::size_t>(node.stream)];
+    mine.end = when.end;
+    const std::int32_t holds = node.stream == 0 ? when.taken : node.holds;
+    if (node.link > 0) links_[node.link] = when.end;
     end_[static_cast<std::size_t>(number)] = when.end;
     if (when.end > last_) last_ = when.end;
+    if (node.stream == 0 || holds > 0) {
+      mine.start = when.start;
+      mine.until = when.end;
+      mine.holds = holds;
+    }
   }
   //! Of an op that was issued.
   constexpr std::int64_t end(int number) const { return end_[static_cast<std::size_t>(number)]; }
@@ -73,28 +86,30 @@ class op_times {
   constexpr std::int64_t stream_end(int stream) const {
     return lanes_[static_cast<std::size_t>(stream)].end;
   }
+  //! When a link is free. @param link  from 1 on
+  constexpr std::int64_t link_end(int link) const { return links_[static_cast<std::size_t>(link)]; }
   //! When all that was issued has ended.
   constexpr std::int64_t makespan() const { return last_; }
 
  private:
-  //! The last op of a stream. `holds`: what communication holds; on the stream that computes, what
-  //! the op was left without.
+  //! When a stream is free, and from when until when the last op on it that holds multiprocessors
+  //! does; on the stream that computes, the last one and what it was left without.
   struct lane {
-    std::int64_t start = 0;
     std::int64_t end = 0;
+    std::int64_t start = 0;
+    std::int64_t until = 0;
     std::int32_t holds = 0;
   };
   constexpr std::int32_t resident_at(std::int64_t time) const {
     std::int32_t taken = 0;
-    for (int stream = 1; stream < max_streams; ++stream)
-      if (lanes_[static_cast<std::size_t>(stream)].start <= time &&
-          time < lanes_[static_cast<std::size_t>(stream)].end)
-        taken += lanes_[static_cast<std::size_t>(stream)].holds;
+    for (std::size_t stream = 1; stream < lanes_.size(); ++stream)
+      if (lanes_[stream].start <= time && time < lanes_[stream].until) taken += lanes_[stream].holds;
     return taken;
   }
 
   std::int32_t multiprocessors_;
   std::array<lane, max_streams> lanes_{};
+  std::array<std::int64_t, max_links + 1> links_{};  // when each is free
   std::int64_t last_ = 0;
   std::vector<std::int64_t> end_;
 };
@@ -112,7 +127,7 @@ struct op_span {
 //! @param spans  by node
 //! @return fault::disordered when the order has an op before one that it needs, fault::incomplete
 //!         when it has not every op once, fault::unsound_program for an op on a stream that plans
-//!         cannot have; `step` is the place in the order
+//!         cannot have, or a link; `step` is the place in the order
 constexpr verdict replay_ops(const op_graph& graph, std::span<const std::int32_t> order,
                              int multiprocessors, std::span<op_span> spans) {
   const op_neighbours needs(graph, true);
@@ -134,6 +149,8 @@ constexpr verdict replay_ops(const op_graph& graph, std::span<const std::int32_t
         return refused(fault::disordered, reason::op_needs_earlier);
     if (graph.nodes[at].stream >= max_streams)
       return refused(fault::unsound_program, reason::no_such_stream);
+    if (graph.nodes[at].link > max_links)
+      return refused(fault::unsound_program, reason::op_out_of_range);
     issued[at] = 1;
     const op_times::run when = times.run_of(graph.nodes[at], needs.of(node));
     times.issue(node, graph.nodes[at], when);

@@ -76,6 +76,9 @@ constexpr cut_part piece_of(std::int64_t of, int piece, int pieces) {
   return {first, of * (piece + 1) / pieces - first};
 }
 
+//! The most links of a device that are told apart.
+inline constexpr int max_links = 3;
+
 //! What one op takes, and where it runs.
 struct op_form {
   std::int64_t time = 0;    //!< in the unit of the job table
@@ -86,6 +89,9 @@ struct op_form {
   //! which it reads, too, of whole elements of 4 bytes (see stretto::shared).
   bool collective = false;
   std::int32_t parts = 0;   //!< rows, or parts of its result, and so the most pieces; 0: any number
+  //! Which of a device's links it takes, up to max_links: each carries one message at a time, on
+  //! whatever streams they are. 0: none that others take.
+  std::uint8_t link = 0;
 
   constexpr bool operator==(const op_form&) const = default;
 };

@@ -77,7 +77,8 @@ constexpr verdict sound_program(const program_chain& chain) {
       if (owned[number] != 0) return refused(reason::ops_elsewhere, op);
       owned[number] = 1;
       if (one.stream >= max_streams) return refused(reason::no_such_stream, op);
-      if (one.time < 0 || one.time > job_table_view::most_time || one.holds < 0 || one.parts < 0)
+      if (one.time < 0 || one.time > job_table_view::most_time || one.holds < 0 || one.parts < 0 ||
+          one.link > max_links)
         return refused(reason::op_out_of_range, op);
       if (one.first_use < 0 || one.use_count < 0 || one.use_count > uses - one.first_use)
         return refused(reason::unknown_buffer, op);

@@ -54,6 +54,7 @@ struct longer_order {
   std::int32_t node = 0;
   op_times::run when{};
   std::uint8_t stream = 0;
+  std::uint8_t link = 0;
   order_score score{};
 
   //! 64 bits of begun_order::issued.
@@ -70,6 +71,9 @@ struct longer_order {
   }
   constexpr std::int64_t stream_end(int other) const {
     return other == stream ? when.end : from->times.stream_end(other);
+  }
+  constexpr std::int64_t link_end(int other) const {
+    return other == link ? when.end : from->times.link_end(other);
   }
 };
 

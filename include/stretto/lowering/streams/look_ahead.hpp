@@ -137,7 +137,8 @@ class look_ahead_search {
 
   constexpr longer_order scored(const begun_order& one, std::int32_t node) const {
     const op_node& what = at(node);
-    longer_order made{&one, node, one.times.run_of(what, needs_.of(node)), what.stream, one.score};
+    longer_order made{&one, node, one.times.run_of(what, needs_.of(node)), what.stream, what.link,
+                      one.score};
     order_score& score = made.score;
     score.left[what.stream] -= what.time;
     score.ends += made.when.end;
@@ -197,10 +198,12 @@ class look_ahead_search {
   }
 
   //! Whether whatever follows cannot end later behind `one` than behind `other`: the same ops were
-  //! issued, and streams and all that is still awaited are no later.
+  //! issued, and streams, links and all that is still awaited are no later.
   constexpr bool as_good(const longer_order& one, const longer_order& other) const {
     for (int stream = 0; stream < max_streams; ++stream)
       if (one.stream_end(stream) > other.stream_end(stream)) return false;
+    for (int link = 1; link <= max_links; ++link)
+      if (one.link_end(link) > other.link_end(link)) return false;
     for (std::int32_t node = 0; node < graph_.size(); ++node)
       if (one.issued(node) && one.end(node) > other.end(node) && is_awaited(one, node))
         return false;
