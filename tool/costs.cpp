@@ -158,9 +158,8 @@ struct costs_command {
     std::int64_t longest = 0;
     for (const transformer& slice : slices_) {
       program_chain none_yet;
-      longest = std::max(longest,
-                         on_.time({.message = transformer_writer(slice, none_yet).message_bytes(),
-                                   .between_nodes = between}));
+      const std::int64_t bytes = transformer_writer(slice, none_yet).message_bytes();
+      longest = std::max(longest, on_.time({.message = bytes, .far = between ? bytes : 0}));
     }
     return longest;
   }

@@ -131,6 +131,11 @@ class machine_reader {
     return made;
   }
 
+  //! Of what rooflines ask for: rows, inner size and columns; bytes. 0: of others any number.
+  static std::size_t axes_of(const std::string& name) {
+    return name == "product" ? 3 : name == "move" || name == "sum" ? 1 : 0;
+  }
+
   measured_machine::kernel kernel(const json& value, const std::string& place) const {
     if (!value.is_object()) from_.fail(place + " must be an object");
     refuse_others(value, {"name", "axes", "times"}, place);
@@ -142,6 +147,9 @@ class machine_reader {
     if (axes.size() > most_axes)
       from_.fail(place + ".axes has " + std::to_string(axes.size()) + " axes, at most " +
                  std::to_string(most_axes));
+    if (const std::size_t wanted = axes_of(made.name); wanted > 0 && axes.size() != wanted)
+      from_.fail(place + ".axes has " + std::to_string(axes.size()) + " axes, and \"" + made.name +
+                 "\" " + std::to_string(wanted));
     std::int64_t points = 1;
     for (std::size_t at = 0; at < axes.size(); ++at) {
       const std::string where = place + ".axes[" + std::to_string(at) + "]";

@@ -65,11 +65,10 @@ struct overlap_command {
   void run() {
     of_model.settle(layers, std::to_string(layers), 1);
     of_model.refuse_long_ring(layers);
-    if (of_machine.network > 0 && of_model.model.experts.parallel == 1 &&
-        !of_model.model.context_between_nodes())
+    if (of_machine.network > 0 && of_model.devices() == 1)
       throw bad_option("--network", std::to_string(of_machine.network),
-                       "carries what goes to experts of other replicas (--expert-parallel), and "
-                       "between nodes that share a sequence (--context-parallel), alone");
+                       "has a meaning only with --tensor-parallel, --context-parallel or "
+                       "--expert-parallel");
     on_ = of_machine.settle();
     of_model.refuse_machine(on_);
     with_.multiprocessors = on_.multiprocessors;

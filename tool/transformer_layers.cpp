@@ -105,8 +105,8 @@ unit_costs costs_of(const transformer& model, const one_stage& at,
   made.memory_backward_weight = -left;
   if (recompute != "none") add_second_run(halves, recompute, on, made);
   made.memory_weights = in_kib(model.state_bytes(part));
-  const auto across = [&](std::int64_t message) {
-    return message == 0 ? 0 : on.time({.message = message, .between_nodes = true});
+  const auto across = [&](const network_message& sent) {
+    return sent.bytes == 0 ? 0 : on.time({.message = sent.bytes, .far = sent.far});
   };
   if (of_model.replicas > 1) made.reduce_grad = across(model.sum_message(part, of_model.replicas));
   if (model.weight_shards > 1) made.unshard = across(model.gather_message(part));
@@ -141,7 +141,8 @@ std::int64_t transformer_layers::shared_ends(bool alone) const {
 std::int64_t transformer_layers::reduce_ends() const {
   if (shared_ends(false) == 0) return 0;
   // In single precision: each of the two sends one half, and the sum of the other.
-  return on.time({.message = 4 * of_model.model.table_weights(), .between_nodes = true});
+  const std::int64_t bytes = 4 * of_model.model.table_weights();
+  return on.time({.message = bytes, .far = bytes});
 }
 
 std::vector<layer_entry> transformer_layers::kinds(std::span<const transformer> slices) const {

@@ -93,7 +93,8 @@ void transformer_options::add(CLI::App& command) {
       ->check(CLI::IsMember({"gather", "ring", "heads"}))
       ->capture_default_str();
   other("--node-devices", model.node_devices,
-        "Devices of a node, with --expert-nodes or --context-parallel (default 8)", 1 << 16);
+        "Devices of a node, between which nothing goes over the network: first those that share a "
+        "layer, then a sequence, then replicas (default 8)", 1 << 16);
   command
       .add_option("--precision", precision,
                   "mixed: weights and gradients of 2 bytes, master weights and moments "
@@ -172,6 +173,10 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
                      "times --data-parallel " + std::to_string(pipelines) + " is more than " +
                          std::to_string(most_replicas));
   replicas = pipelines * shared;
+  if (devices() == 1 && replicas == 1 && model.node_devices != transformer{}.node_devices)
+    throw bad_option("--node-devices", std::to_string(model.node_devices),
+                     "has a meaning only where several devices share a layer, a sequence or "
+                     "experts, or hold replicas");
   refuse_replicas();
   refuse_overflow();
   // What one micro-batch keeps in all layers, and the weights.
@@ -238,10 +243,6 @@ void transformer_options::refuse_experts_alone() const {
 void transformer_options::refuse_context_alone() const {
   if (model.exchange != context_exchange::gather && model.context_parallel == 1)
     throw bad_option("--context-exchange", exchange, "has a meaning only with --context-parallel");
-  if (model.experts.nodes == 0 && model.context_parallel == 1 &&
-      model.node_devices != transformer{}.node_devices)
-    throw bad_option("--node-devices", std::to_string(model.node_devices),
-                     "has a meaning only with --expert-nodes or --context-parallel");
 }
 
 void transformer_options::refuse_latent_alone() const {

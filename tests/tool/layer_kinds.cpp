@@ -184,7 +184,7 @@ TEST_CASE("sizes that do not go together are refused, and the option is named") 
       {"--dense-feed-forward 8", "--dense-feed-forward 8: has a meaning only with --dense-layers"},
       {"--experts 4 --dense-feed-forward 8",
        "--dense-feed-forward 8: has a meaning only with --dense-layers"},
-      {"--experts 4 --node-devices 4", "--node-devices 4: has a meaning only with --expert-nodes"},
+      {"--experts 4 --node-devices 4", "--node-devices 4: has a meaning only where several devices"},
       {"--expert-nodes 2", "--expert-nodes 2: has a meaning only with --experts"},
       {"--experts 4 --dense-layers 25", "--dense-layers 25: --layers has 24"},
       {"--experts 4 --dense-layers 6 --layers 'Ettt|ttL'", "--dense-layers 6: --layers has 5"},

@@ -78,7 +78,7 @@ TEST_CASE("a backward hides more of another forward's way to its experts than th
       "--experts 64 --experts-per-token 6 --shared-experts 2 --sequence 4096 --tensor-parallel 1 "
       "--format json --expert-parallel ";
   const json near = run_json(experts + "8");
-  const json far = run_json(experts + "8 --network 100");
+  const json far = run_json(experts + "8 --network 100 --node-devices 1");
   const json alone = run_json(experts + "1");
   CHECK(near["expert_parallel"] == 8);
   for (std::size_t job = 0; job < 3; ++job) {
@@ -88,10 +88,11 @@ TEST_CASE("a backward hides more of another forward's way to its experts than th
     };
     CHECK(of(alone, "communication_ns") == 0);
     CHECK(of(near, "communication_ns") > 0);
-    // But for launches, as many times longer as the rate of a H200's links is that of the network.
+    // Within a node nothing goes over the network. But for launches, as many times longer as the rate of a H200's links is that of the network.
     CHECK(static_cast<double>(of(far, "communication_ns")) ==
           doctest::Approx(3.7 * static_cast<double>(of(near, "communication_ns"))).epsilon(0.05));
     CHECK(of(far, "compute_ns") == of(near, "compute_ns"));
+    CHECK(run_json(experts + "8 --network 100")["jobs"][job] == near["jobs"][job]);
   }
   const auto hidden = [&](std::size_t job) {
     return far["jobs"][job]["orders"].back()["hidden"].get<double>();
@@ -236,10 +237,9 @@ TEST_CASE("what does not fit is named") {
         std::string::npos);
   CHECK(complaint("--tensor-parallel 3").find("--tensor-parallel 3") != std::string::npos);
   CHECK(complaint("--layers 0").find("--layers") != std::string::npos);
-  CHECK(complaint("--network 50") ==
-        "stretto: --network 50: carries what goes to experts of other replicas "
-        "(--expert-parallel), and between nodes that share a sequence (--context-parallel), "
-        "alone\n");
+  CHECK(complaint("--tensor-parallel 1 --network 50") ==
+        "stretto: --network 50: has a meaning only with --tensor-parallel, --context-parallel or "
+        "--expert-parallel\n");
 }
 
 }  // namespace

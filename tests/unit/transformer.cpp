@@ -183,31 +183,31 @@ TEST_CASE(
   const std::int64_t weights = model.stage_weights({3, true});
   CHECK(model.weight_bytes({3, true}) == 2 * weights);
   CHECK(model.gathered_bytes({3, true}) == 0);
-  CHECK(model.gather_message({3, true}) == 0);
+  CHECK(model.gather_message({3, true}).bytes == 0);
   model.weight_shards = 8;
   REQUIRE(weights % 8 == 0);
   CHECK(model.weight_bytes({3, true}) == 2 * weights / 8);
   CHECK(model.state_bytes({3, true}) == 2 * weights + 14 * weights / 8);
   CHECK(model.gathered_bytes({3, true}) == 2 * weights);
-  CHECK(model.gather_message({3, true}) == 7 * (2 * weights / 8));
+  CHECK(model.gather_message({3, true}).bytes == 7 * (2 * weights / 8));
   // The optimizer's may be dealt among more of them, and are not among fewer.
   model.optimizer_shards = 16;
   CHECK(model.state_bytes({3, true}) == 2 * weights + 2 * weights / 8 + 12 * weights / 16);
   model.optimizer_shards = 2;
   CHECK(model.state_bytes({3, true}) == 2 * weights + 14 * weights / 8);
   // Of a sum each keeps its own part; those with the same one sum them around a ring of theirs.
-  CHECK(model.sum_message({3, true}, 8) == 7 * (4 * weights / 8));
-  CHECK(model.sum_message({3, true}, 24) ==
+  CHECK(model.sum_message({3, true}, 8).bytes == 7 * (4 * weights / 8));
+  CHECK(model.sum_message({3, true}, 24).bytes ==
         7 * (4 * weights / 8) + 2 * 2 * ((4 * weights / 8 + 2) / 3));
   model.optimizer_shards = model.weight_shards = 1;
-  CHECK(model.sum_message({3, true}, 8) == 2 * 7 * (4 * weights / 8));
+  CHECK(model.sum_message({3, true}, 8).bytes == 2 * 7 * (4 * weights / 8));
   // An optimizer that is dealt: each sums its own part, and sends the new weights to the others.
   model.optimizer_shards = 8;
-  CHECK(model.sum_message({3, true}, 8) == 7 * (4 * weights / 8) + 7 * (2 * weights / 8));
-  CHECK(model.sum_message({3, true}, 16) ==
+  CHECK(model.sum_message({3, true}, 8).bytes == 7 * (4 * weights / 8) + 7 * (2 * weights / 8));
+  CHECK(model.sum_message({3, true}, 16).bytes ==
         7 * (4 * weights / 8) + 2 * (4 * weights / 16) + 7 * (2 * weights / 8));
   model.weight_shards = 4;  // whose holders need what two make of their weights
-  CHECK(model.sum_message({3, true}, 8) == 7 * (4 * weights / 8) + 2 * weights / 8);
+  CHECK(model.sum_message({3, true}, 8).bytes == 7 * (4 * weights / 8) + 2 * weights / 8);
 }
 
 TEST_CASE("experts' weights are dealt among those who hold them") {
@@ -219,15 +219,15 @@ TEST_CASE("experts' weights are dealt among those who hold them") {
   const std::int64_t rest = model.stage_weights({1, false}) - held;
   model.weight_shards = 8;
   CHECK(model.weight_bytes({1, false}) == 2 * ((rest + 7) / 8 + held / 2));
-  CHECK(model.gather_message({1, false}) == 7 * ((2 * rest + 7) / 8) + held);
-  CHECK(model.sum_message({1, false}, 8) == 7 * ((4 * rest + 7) / 8) + 2 * held);
+  CHECK(model.gather_message({1, false}).bytes == 7 * ((2 * rest + 7) / 8) + held);
+  CHECK(model.sum_message({1, false}, 8).bytes == 7 * ((4 * rest + 7) / 8) + 2 * held);
   model.weight_shards = 1, model.optimizer_shards = 8;
-  CHECK(model.sum_message({1, false}, 8) ==
+  CHECK(model.sum_message({1, false}, 8).bytes ==
         7 * ((4 * rest + 7) / 8) + 7 * ((2 * rest + 7) / 8) + 2 * held + held);
   model.optimizer_shards = 1;
   model.weight_shards = 4;  // of each expert one replica holds it
   CHECK(model.weight_bytes({1, false}) == 2 * ((rest + 3) / 4 + held));
-  CHECK(model.gather_message({1, false}) == 3 * ((2 * rest + 3) / 4));
+  CHECK(model.gather_message({1, false}).bytes == 3 * ((2 * rest + 3) / 4));
   CHECK(model.gathered_bytes({1, false}) == 2 * rest);
   model.weight_shards = 8;
   CHECK(model.gathered_bytes({1, false}) == 2 * (rest + held));
@@ -323,7 +323,7 @@ TEST_CASE("of a tied head a rank has one matrix, which its jobs read from either
   CHECK(model.state_bytes(beside) == untied.state_bytes(last) - 16 * table);
   CHECK(model.weight_bytes(beside) == untied.weight_bytes(last) - 2 * table);
   CHECK(model.summed_weights(beside, 8) == untied.summed_weights(last, 8) - table);
-  CHECK(model.sum_message(beside, 8) < untied.sum_message(last, 8));
+  CHECK(model.sum_message(beside, 8).bytes < untied.sum_message(last, 8).bytes);
   transformer_part middle{2, false};
   middle.beside_embedding = true;
   CHECK(model.stage_weights(middle) == untied.stage_weights(middle));
@@ -435,7 +435,9 @@ TEST_CASE("experts take what their copies take, and copies travel there and back
       if (one.stream == 0 && one.time > 1) computes += one.time;
     const std::int64_t attention = 256 * 512;
     CHECK(computes == 6 * rows * (model.layer_products() - attention) + rows * attention * 7);
-    const auto messages = chain_of(model, 1, false, slow);
+    transformer lone = model;
+    lone.node_devices = 1;
+    const auto messages = chain_of(lone, 1, false, slow);
     int count = 0;
     for (const stretto::op& one : messages.ops)
       if (one.stream != 0) {
@@ -467,11 +469,79 @@ TEST_CASE("to the experts of a node one copy travels, and none to a token's own 
   };
   // DeepSeek-V3's: of four copies half of one stays in one of eight nodes.
   CHECK(sends({256, 8, 1, 64, 4}) == 64 * 4 * 7 / 8);
-  CHECK(sends({256, 8, 1, 64}) == 8 * 63);
+  CHECK(sends({256, 8, 1, 64}) == 8 * 56);  // as far as no expert of its own node gets them
   CHECK(sends({256, 3, 1, 64, 4}) == 64 * 3 * 7 / 8);  // no more copies than experts,
   CHECK(sends({16, 8, 0, 16, 4}) == 64 * 2 / 2);       // nor than nodes
   CHECK(sends({16, 8, 0, 16, 1}, 4) == 64 * 3 / 4);
-  CHECK(sends({16, 8, 0, 8, 4}) == 64 * 8 * 7 / 8);  // one node: between its devices
+  CHECK(sends({16, 8, 0, 8, 4}) == 0);  // one node: between its devices
+  CHECK(sends({16, 8, 0, 8}) == 0);
+}
+
+TEST_CASE("what goes to other nodes: of neighbours, of replicas, of holders of experts") {
+  transformer model{.tensor_parallel = 2, .node_devices = 8};
+  // Of 16 devices that are two apart a node has four, whose rings leave it by one each.
+  CHECK(model.on_a_node(16, 2) == 4);
+  CHECK(model.on_a_node(4, 2) == 4);
+  CHECK(model.on_a_node(6, 2) == 2);  // the other node has two
+  CHECK(model.on_a_node(3, 8) == 1);
+  CHECK(model.on_a_node(3, 100) == 1);
+  CHECK(model.far_of_rings(1001, 16, 2) == 251);
+  CHECK(model.far_of_rings(1001, 4, 2) == 0);
+  CHECK(model.far_of_exchange(1500, 16, 2) == 1500 / 15 * 12);
+  CHECK(model.far_of_exchange(1500, 4, 2) == 0);
+  CHECK(model.far_of_ring(1001, 16, 2) == 1001);
+  CHECK(model.far_of_ring(1001, 4, 2) == 0);
+  CHECK(model.far_of_ring(0, 1, 2) == 0);
+  const transformer_part one{1, false};
+  for (const int replicas : {1, 4, 8, 12}) {
+    const stretto::network_message sum = model.sum_message(one, replicas);
+    CHECK(sum.far == (replicas <= 4 ? 0 : (sum.bytes + 3) / 4));
+  }
+  // Each expert has two holders, 8 devices apart, and all else 8 of it, two apart.
+  transformer mixed = model;
+  mixed.sequence_parallel = true;
+  mixed.experts = {.count = 16, .per_token = 2, .parallel = 8};
+  const std::int64_t dealt = mixed.stage_weights(one) - mixed.summed_weights(one, 4);
+  const std::int64_t rest = mixed.stage_weights(one) - dealt;
+  const stretto::network_message sum = mixed.sum_message(one, 8);
+  const std::int64_t of_rest = 2 * 7 * ((4 * rest + 7) / 8);
+  CHECK(sum.bytes == of_rest + 4 * dealt);
+  CHECK(sum.far == (of_rest + 3) / 4 + 4 * dealt);
+  CHECK(mixed.sum_message(one, 4).far == 0);
+  mixed.weight_shards = 8;
+  const std::int64_t gathered = 7 * ((4 * rest + 7) / 8);
+  CHECK(mixed.gather_message(one).far == (gathered + 3) / 4 + 4 * dealt / 2);
+}
+
+TEST_CASE("a layer that more devices share than a node has sums over the network") {
+  stretto::machine slow{"one byte a ns between nodes", std::int64_t{1} << 60, std::int64_t{1} << 60,
+                        std::int64_t{1} << 60};
+  slow.network = 1;
+  const auto takes = [&](int shards) {
+    const transformer model{.hidden = 512, .heads = 16, .sequence = 256, .tensor_parallel = shards};
+    std::int64_t longest = 0;
+    for (const stretto::op& one : chain_of(model, 1, false, slow).ops)
+      if (one.collective) longest = std::max(longest, one.time);
+    return longest;
+  };
+  CHECK(takes(8) == 1);
+  // Its rows round a ring, twice, by eight of them.
+  CHECK(takes(16) == 2 * 256 * 512 * 4 * 15 / 16 / 8);
+}
+
+TEST_CASE("weights' gradients are read and written where they are added up") {
+  const stretto::machine moves{"moves", std::int64_t{1} << 60, 1, std::int64_t{1} << 60};
+  const auto takes = [&](const stretto::precision& bytes, std::string_view name) {
+    const transformer model{.hidden = 512, .heads = 8, .sequence = 64, .bytes = bytes};
+    std::int64_t sum = 0;
+    for (const stretto::op& one : chain_of(model, 1, false, moves).ops)
+      if (one.name == name) sum += one.time;
+    return sum;
+  };
+  const std::int64_t rows = 2 * 64 * (512 + 2048), matrix = 512 * 2048;
+  CHECK(takes(stretto::mixed_precision, "widen") == rows + 2 * matrix);
+  CHECK(takes(stretto::mixed_precision, "widen weights") == rows + 4 * matrix);
+  CHECK(takes(stretto::mixed_precision_wide_gradients, "widen weights") == rows + 8 * matrix);
 }
 
 TEST_CASE("a layer keeps, whatever it is made of, what its blocks say") {

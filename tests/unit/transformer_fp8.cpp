@@ -154,8 +154,8 @@ TEST_CASE("a product reads a byte of a number, and writes two") {
   CHECK(times(one, 0)["narrow"] == 2 * rows * h + rows * f + h * f);
   CHECK(times(one, 1)["widen back"] == 2 * rows * h + rows * f + h * f);
   CHECK(times(one, 1)["narrow back"] == rows * h + 2 * rows * f + h * f);
-  CHECK(times(one, 1)["widen weights"] == rows * h + rows * f + 2 * h * f);
-  CHECK(times(one, 1)["narrow weights"] == rows * h + rows * f + 2 * h * f);
+  CHECK(times(one, 1)["widen weights"] == rows * h + rows * f + 2 * 4 * h * f);
+  CHECK(times(one, 1)["narrow weights"] == rows * h + rows * f + 2 * 4 * h * f);
   CHECK(times(one, 0)["norm"] == 2 * 3 * rows * h);
   // Copies: of what attention makes; of gradients of both blocks, and of queries, keys and values.
   CHECK(times(one, 0)["cast"] == 3 * rows * h);

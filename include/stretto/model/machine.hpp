@@ -15,7 +15,7 @@ struct op_work {
   std::int64_t message = 0;  //!< bytes that leave the device, over its link to its peers
   kernel_sizes product{};    //!< rows, inner size and columns of each of its products; 0: unknown
   std::int64_t products = 1;
-  bool between_nodes = false;  //!< the message goes over the network, where that has a rate
+  std::int64_t far = 0;        //!< of `message`, what goes over the network, where that has a rate
   std::int64_t operand = 2;    //!< bytes of a number that products read: 1, 2 or 4
 
   constexpr bool operator==(const op_work&) const = default;
@@ -70,7 +70,7 @@ struct machine {
   //! As measured: its products, or what it moves, or its message and the way. By the roofline: the
   //! longest of the three.
   constexpr std::int64_t time(const op_work& work) const {
-    const bool over_network = work.between_nodes && network > 0;
+    const bool over_network = work.far > 0 && network > 0;
     if (!kernels.empty() && !over_network) {
       const kernel_call call = work.message > 0      ? kernel_call{"sum", {work.message}}
                                : work.product[0] > 0 ? kernel_call{"product", work.product,
@@ -85,8 +85,9 @@ struct machine {
     };
     std::int64_t longest = over(work.flops, rate(work.operand));
     if (const std::int64_t other = over(work.bytes, memory); other > longest) longest = other;
-    const std::int64_t way = over(work.message, over_network ? network : link);
-    if (way > longest) longest = way;
+    const std::int64_t far = over_network ? work.far : 0;
+    if (const std::int64_t way = over(work.message - far, link); way > longest) longest = way;
+    if (const std::int64_t way = far > 0 ? over(far, network) : 0; way > longest) longest = way;
     return longest + launch + (work.message > 0 ? latency : 0);
   }
 };

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -48,7 +49,10 @@ inline std::vector<sequence_part> read_slices(std::string_view text, const trans
     return made;
   }
   if (text.starts_with("balanced")) {
-    std::int64_t multiple = model.sequence_parallel ? model.tensor_parallel : 1;
+    const std::int64_t shards = model.sequence_parallel ? model.tensor_parallel : 1;
+    const std::int64_t devices = model.context_parallel;
+    // Each device has two parts of a slice, of which its ranks each have as many rows.
+    std::int64_t multiple = devices == 1 ? shards : devices * std::lcm(std::int64_t{2}, shards);
     const std::string_view rest = text.substr(8);
     if (!rest.empty() && (rest.front() != ':' || !detail::read_length(rest.substr(1), multiple)))
       refuse("after balanced comes nothing, or :N, of which lengths are multiples");

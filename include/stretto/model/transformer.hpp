@@ -22,7 +22,9 @@ struct transformer {
   //! the optimizer keeps they are data-parallel replicas, with which those below are counted.
   int context_parallel = 1;
   context_exchange exchange = context_exchange::gather;
-  std::int64_t node_devices = 8;  //!< between which messages do not go over the network
+  //! Between which messages do not go over the network. Those that share a layer are neighbours,
+  //! then come those that share a sequence, then data-parallel replicas.
+  std::int64_t node_devices = 8;
   precision bytes{};
   //! Data-parallel replicas among whom what the optimizer keeps is dealt, each weight's with one of
   //! those who hold it (ZeRO's first stage, Rajbhandari et al. 2020, as Megatron-LM's distributed
@@ -83,9 +85,28 @@ struct transformer {
   constexpr bool deals_heads() const {
     return context_parallel > 1 && exchange == context_exchange::heads;
   }
-  //! Those that share a sequence are on several nodes; those that share a layer are neighbours.
-  constexpr bool context_between_nodes() const {
-    return context_parallel > 1 && std::int64_t{context_parallel} * tensor_parallel > node_devices;
+  //! Of so many devices, each so far from the next, those on one node; on the one with the fewest.
+  constexpr std::int64_t on_a_node(std::int64_t members, std::int64_t apart) const {
+    const std::int64_t most = node_devices > apart ? node_devices / apart : 1;
+    if (members <= most) return members;
+    return members % most > 0 ? members % most : most;
+  }
+  //! Of what each of them sends when all of them gather, or sum, what goes to another node: round as
+  //! many rings as there are of them on a node, which leave it by one each, as NCCL has them.
+  constexpr std::int64_t far_of_rings(std::int64_t message, std::int64_t members,
+                                      std::int64_t apart) const {
+    const std::int64_t near = on_a_node(members, apart);
+    return near == members ? 0 : one_of(near, message);
+  }
+  //! The same where each sends to every other as much; or as much to the next one.
+  constexpr std::int64_t far_of_exchange(std::int64_t message, std::int64_t members,
+                                         std::int64_t apart) const {
+    const std::int64_t near = on_a_node(members, apart);
+    return near == members ? 0 : message / (members - 1) * (members - near);
+  }
+  constexpr std::int64_t far_of_ring(std::int64_t message, std::int64_t members,
+                                     std::int64_t apart) const {
+    return on_a_node(members, apart) == members ? 0 : message;
   }
   //! Tokens, and heads, with which a device attends to others.
   constexpr std::int64_t attends_at_once() const { return deals_heads() ? length() : held(); }
@@ -188,7 +209,7 @@ struct transformer {
 
   //! Bytes that leave each device when the weights of such a stage are gathered: around a ring;
   //! experts' among those that hold them.
-  constexpr std::int64_t gather_message(const transformer_part& part) const;
+  constexpr network_message gather_message(const transformer_part& part) const;
   //! Of the weights of such a stage those whose gradients so many data-parallel replicas sum: not
   //! experts' that each have one holder.
   constexpr std::int64_t summed_weights(const transformer_part& part, int replicas) const {
@@ -200,7 +221,7 @@ struct transformer {
   //! them. Where weights, or what the optimizer keeps of them, are dealt each replica keeps the sum
   //! of its own alone; and where only the latter is, new weights go back to those that hold them.
   //! @param replicas  a multiple of optimizer_shards, weight_shards and expert_replicas
-  constexpr std::int64_t sum_message(const transformer_part& part, int replicas) const;
+  constexpr network_message sum_message(const transformer_part& part, int replicas) const;
 
  private:
   //! Twice the keys of a window that so many tokens attend to, from `begin` on.
@@ -210,6 +231,8 @@ struct transformer {
     if (window <= begin) return 2 * window * (end - begin);
     return window * window - begin * begin + 2 * window * (end - window);
   }
+  //! What so many replicas send round rings of weights that all of them have, and of experts'.
+  constexpr network_message rings(std::int64_t replicated, std::int64_t dealt, int members) const;
   //! What the jobs of a stage read.
   constexpr std::int64_t used_weights(const transformer_part& part) const;
   constexpr std::int64_t norm_weights() const {
@@ -238,7 +261,7 @@ struct transformer {
   //! that hold them.
   constexpr std::int64_t share_of(int shards, const transformer_part& part) const;
   //! The largest of so many equal parts.
-  static constexpr std::int64_t one_of(int parts, std::int64_t whole) {
+  static constexpr std::int64_t one_of(std::int64_t parts, std::int64_t whole) {
     return (whole + parts - 1) / parts;
   }
   //! Of the experts that a rank holds of a stage's layers, and other replicas do not.

@@ -67,8 +67,10 @@ class transformer_context {
   constexpr void exchange(transformer_ops& to, std::string_view name,
                           std::initializer_list<op_use> touched, std::int64_t width) const {
     const std::int64_t devices = to.model().context_parallel;
-    to.message(name, touched, to.share(width) / devices * (devices - 1),
-               to.model().context_between_nodes(), pieces_of::rows);
+    const std::int64_t bytes = to.share(width) / devices * (devices - 1);
+    to.message(name, touched,
+               {bytes, to.model().far_of_exchange(bytes, devices, to.model().tensor_parallel)},
+               pieces_of::rows);
   }
 
   //! Of one device's part, which goes round.
@@ -120,8 +122,11 @@ class transformer_context {
   constexpr void send(transformer_ops& to, std::string_view name,
                       std::initializer_list<op_use> touched, std::int64_t parts) const {
     const transformer& model = to.model();
-    to.message(name, touched, read_bytes(to) / model.context_parallel * parts,
-               model.context_between_nodes(),
+    const std::int64_t bytes = read_bytes(to) / model.context_parallel * parts;
+    const int devices = model.context_parallel, apart = model.tensor_parallel;
+    to.message(name, touched,
+               {bytes, gathers(to) ? model.far_of_rings(bytes, devices, apart)
+                                   : model.far_of_ring(bytes, devices, apart)},
                model.sliced() ? pieces_of::whole : pieces_of::rows);
   }
 

@@ -40,7 +40,8 @@ class transformer_experts {
     const std::int32_t output = to.buffer("output", to.row());
 
     to.norm(input, norm_, to.row());
-    to.add("router", {reads(norm_), writes(routing_)}, router(to));
+    to.add("router", {reads(norm_), writes(routing_)},
+           router(to, to.model().bytes.weight));
     to.add("permute", {reads(norm_), reads(routing_), writes(sent)},
            to.moved(to.row() + routing + operands));
     all_to_all(to, "dispatch", sent, tokens_, operands);
@@ -99,7 +100,8 @@ class transformer_experts {
     all_to_all(to, "dispatch back", d_tokens, d_sent, copies);
     to.add("permute back", {reads(d_sent), reads(routing_), writes(d_norm)},
            to.moved(to.row() + routing + copies));
-    to.add("router back", {reads(d_routing_), reads(d_norm), writes(d_norm)}, router(to));
+    to.add("router back", {reads(d_routing_), reads(d_norm), writes(d_norm)},
+           router(to, to.model().bytes.weight));
     if (weights_too) router_weights(to);
     if (shared_ >= 0)
       to.add("shared back", {reads(d_shared_), reads(d_norm), writes(d_norm)},
@@ -134,11 +136,12 @@ class transformer_experts {
   static constexpr std::int64_t routing_bytes(const transformer_ops& to) {
     return 4 * to.own_rows() * to.model().experts.count;
   }
-  static constexpr op_work router(const transformer_ops& to) {
+  //! @param each  bytes for one of the matrix' numbers
+  static constexpr op_work router(const transformer_ops& to, std::int64_t each) {
     const transformer& model = to.model();
     const std::int64_t count = model.experts.count;
     return {2 * to.own_rows() * model.hidden * count,
-            to.row() + routing_bytes(to) + model.hidden * count * model.bytes.weight,
+            to.row() + routing_bytes(to) + model.hidden * count * each,
             0,
             {to.own_rows(), model.hidden, count}};
   }
@@ -156,23 +159,24 @@ class transformer_experts {
   static constexpr std::int64_t shared_bytes(const transformer_ops& to, std::int64_t width) {
     return to.share(to.model().experts.shared * width);
   }
-  //! All but a device's own copies leave it, or its node, where one serves all experts of a node.
-  //! Alone, it has nothing to send.
+  //! All but a device's own copies leave it, or, where one serves all experts of a node, its node,
+  //! within which no more is told. Alone, it has nothing to send.
   //! @param bytes  of all copies
   static constexpr void all_to_all(transformer_ops& to, std::string_view name, std::int32_t from,
                                    std::int32_t result, std::int64_t bytes) {
     if (!among(to)) return;
     const expert_mixture& mixed = to.model().experts;
-    std::int64_t copies = mixed.per_token;
-    std::int64_t places = mixed.parallel;
     const std::int64_t of_node = to.model().node_devices;
-    const std::int64_t nodes = (places + of_node - 1) / of_node;
+    const std::int64_t nodes = (mixed.parallel + of_node - 1) / of_node;
+    network_message sent;
     if (mixed.nodes > 0 && nodes > 1) {
-      places = nodes;
-      copies = std::min({copies, mixed.nodes, nodes});
+      const std::int64_t copies = std::min({mixed.per_token, mixed.nodes, nodes});
+      sent.bytes = sent.far = bytes / mixed.per_token * copies * (nodes - 1) / nodes;
+    } else {
+      sent.bytes = bytes * (mixed.parallel - 1) / mixed.parallel;
+      sent.far = to.model().far_of_exchange(sent.bytes, mixed.parallel, 1);
     }
-    to.message(name, {reads(from), writes(result)},
-               bytes / mixed.per_token * copies * (places - 1) / places, true, pieces_of::rows);
+    to.message(name, {reads(from), writes(result)}, sent, pieces_of::rows);
   }
 
   constexpr void shared_forward(transformer_ops& to) {
@@ -227,7 +231,8 @@ class transformer_experts {
                expert(to, to.model().wide(), matrix));
   }
   constexpr void router_weights(transformer_ops& to) const {
-    to.weights("router weights", {reads(norm_), reads(d_routing_)}, router(to));
+    to.weights("router weights", {reads(norm_), reads(d_routing_)},
+               router(to, to.gradient_bytes()));
   }
 
   std::int32_t input_ = -1, norm_ = -1, routing_ = -1, tokens_ = -1, wide_ = -1, active_ = -1;

@@ -40,7 +40,7 @@ class transformer_head {
     else  // what came is given back before the weights' gradients are made
       to.add("keep", {reads(input_), writes(normed_)}, to.moved(2 * to.row()));
     const std::int32_t norm = gathered(to);
-    to.add("logits", {reads(norm), writes(logits_)}, product(to));
+    to.add("logits", {reads(norm), writes(logits_)}, product(to, to.model().bytes.weight));
     if (norms_ && ends_) {
       whole_loss(to);
       return {};
@@ -66,14 +66,14 @@ class transformer_head {
     }
     if (ends_) {
       back.rows = to.buffer("head gradient", to.row());
-      to.product("logits back", "head gradient", {reads(logits_)}, back.rows, product(to));
+      to.product("logits back", "head gradient", {reads(logits_)}, back.rows, product(to, to.model().bytes.weight));
     } else if (to.shards() == 1) {
-      op_work adds = product(to);
+      op_work adds = product(to, to.model().bytes.weight);
       adds.bytes += to.full_row();
       to.add("logits back", {reads(logits_), reads(back.rows), writes(back.rows)}, adds);
     } else {
       const std::int32_t made = to.buffer("head gradient", to.row());
-      to.product("logits back", "head gradient", {reads(logits_)}, made, product(to));
+      to.product("logits back", "head gradient", {reads(logits_)}, made, product(to, to.model().bytes.weight));
       to.add("add gradient", {reads(made), reads(back.rows), writes(back.rows)},
              to.moved(3 * to.row()));
     }
@@ -88,7 +88,7 @@ class transformer_head {
   }
   constexpr void backward_weight(transformer_ops& to) const {
     const std::int32_t norm = gathered(to);
-    to.weights("logits weights", {reads(norm), reads(logits_)}, product(to));
+    to.weights("logits weights", {reads(norm), reads(logits_)}, product(to, to.gradient_bytes()));
   }
 
  private:
@@ -99,10 +99,11 @@ class transformer_head {
   constexpr std::int64_t logit_bytes(const transformer_ops& to) const {
     return to.rows() * columns_ * 4;
   }
-  constexpr op_work product(const transformer_ops& to) const {
+  //! @param each  bytes for one of the matrix' numbers
+  constexpr op_work product(const transformer_ops& to, std::int64_t each) const {
     const transformer& model = to.model();
     return {2 * to.rows() * columns_ * model.hidden,
-            to.full_row() + logit_bytes(to) + columns_ * model.hidden * model.bytes.weight,
+            to.full_row() + logit_bytes(to) + columns_ * model.hidden * each,
             0,
             {to.rows(), model.hidden, columns_}};
   }

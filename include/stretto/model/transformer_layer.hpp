@@ -87,6 +87,14 @@ struct latent_attention {
   constexpr bool operator==(const latent_attention&) const = default;
 };
 
+//! Bytes that leave a device, and those of them that go to another node.
+struct network_message {
+  std::int64_t bytes = 0;
+  std::int64_t far = 0;
+
+  constexpr bool operator==(const network_message&) const = default;
+};
+
 //! Tokens [begin, end) of a sequence.
 struct sequence_part {
   std::int64_t begin = 0;

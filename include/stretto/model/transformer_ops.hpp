@@ -99,8 +99,9 @@ class transformer_ops {
     const auto side = [&](made_by_product one) {
       return one == made ? bytes.activation : bytes.operands();
     };
-    const std::int64_t weight =
-        casts() && made != made_by_product::matrix ? bytes.operands() : bytes.weight;
+    const std::int64_t weight = made == made_by_product::matrix ? gradient_bytes()
+                                : casts()                       ? bytes.operands()
+                                                                : bytes.weight;
     return {2 * rows * inner * columns,
             rows * inner * side(made_by_product::inner) +
                 rows * columns * side(made_by_product::columns) +
@@ -111,6 +112,8 @@ class transformer_ops {
             false,
             bytes.operands()};
   }
+  //! What a weight's gradient reads and writes to be added to what there is of it.
+  constexpr std::int64_t gradient_bytes() const { return 2 * model_.bytes.gradient; }
   constexpr static op_work moved(std::int64_t bytes) { return {0, bytes}; }
 
   //! An op that takes rows one by one.
@@ -129,21 +132,17 @@ class transformer_ops {
   }
   constexpr void collective(std::string_view name, std::initializer_list<op_use> touched,
                             std::int64_t message, pieces_of cut) {
-    out_.add(name, touched,
-             {.time = time({0, 0, message}),
-              .stream = static_cast<std::uint8_t>(stream_type::tensor_parallel),
-              .cut = cut,
-              .holds = static_cast<std::int16_t>(on_.collective),
-              .collective = true});
+    op_form form = sent({message, model_.far_of_rings(message, t_, 1)}, cut);
+    form.stream = static_cast<std::uint8_t>(stream_type::tensor_parallel);
+    form.collective = true;
+    out_.add(name, touched, form);
   }
   //! What goes to other replicas, or those who share the sequence, and comes from them.
   constexpr void message(std::string_view name, std::initializer_list<op_use> touched,
-                         std::int64_t bytes, bool between_nodes, pieces_of cut) {
-    out_.add(name, touched,
-             {.time = time({.message = bytes, .between_nodes = between_nodes}),
-              .stream = static_cast<std::uint8_t>(stream_type::data_parallel),
-              .cut = cut,
-              .holds = static_cast<std::int16_t>(on_.collective)});
+                         const network_message& bytes, pieces_of cut) {
+    op_form form = sent(bytes, cut);
+    form.stream = static_cast<std::uint8_t>(stream_type::data_parallel);
+    out_.add(name, touched, form);
   }
   //! A product of which each rank has only a summand, and the sum.
   //! @param width  of the result
@@ -235,6 +234,13 @@ class transformer_ops {
   }
 
  private:
+  //! What goes partly over the network goes, as a whole, over that.
+  constexpr op_form sent(const network_message& what, pieces_of cut) const {
+    return {.time = time({.message = what.bytes, .far = what.far}),
+            .cut = cut,
+            .holds = static_cast<std::int16_t>(on_.collective),
+            .link = static_cast<std::uint8_t>(what.far > 0 && on_.network > 0 ? 2 : 1)};
+  }
   constexpr std::int64_t time(op_work work) const {
     if (model_.bytes.activation == 4) work.operand = 4;
     return on_.name.empty() ? 0 : on_.time(work);

@@ -34,16 +34,27 @@ constexpr std::int64_t transformer::gathered_bytes(const transformer_part& part)
   return bytes.weight * (used_weights(part) - whole);
 }
 
-constexpr std::int64_t transformer::gather_message(const transformer_part& part) const {
+// Both are of weights that neighbours hold, of those who share no layer, and of experts', whose holders
+// have all others between them.
+constexpr network_message transformer::rings(std::int64_t replicated, std::int64_t dealt,
+                                             int members) const {
+  const int holders = members > expert_replicas() ? members / expert_replicas() : 1;
+  const std::int64_t apart = std::int64_t{tensor_parallel} * expert_replicas();
+  return {replicated + dealt, far_of_rings(replicated, members, tensor_parallel) +
+                                  far_of_rings(dealt, holders, apart)};
+}
+
+constexpr network_message transformer::gather_message(const transformer_part& part) const {
   const std::int64_t dealt = dealt_weights(part);
   const auto around = [&](int members, std::int64_t weights) {
     return members < 2 ? 0 : (members - 1) * one_of(members, bytes.weight * weights);
   };
-  return around(weight_shards, used_weights(part) - dealt) +
-         around(weight_shards / expert_replicas(), dealt);
+  return rings(around(weight_shards, used_weights(part) - dealt),
+               around(weight_shards / expert_replicas(), dealt), weight_shards);
 }
 
-constexpr std::int64_t transformer::sum_message(const transformer_part& part, int replicas) const {
+constexpr network_message transformer::sum_message(const transformer_part& part,
+                                                   int replicas) const {
   const std::int64_t dealt = dealt_weights(part);
   const int updaters = optimizer_shards > weight_shards ? optimizer_shards : weight_shards;
   const auto around = [&](int members, int shards, int holders, std::int64_t weights) {
@@ -55,8 +66,8 @@ constexpr std::int64_t transformer::sum_message(const transformer_part& part, in
   const auto among = [&](int all) {
     return all > expert_replicas() ? all / expert_replicas() : 1;
   };
-  return around(replicas, updaters, weight_shards, stage_weights(part) - dealt) +
-         around(among(replicas), among(updaters), among(weight_shards), dealt);
+  return rings(around(replicas, updaters, weight_shards, stage_weights(part) - dealt),
+               around(among(replicas), among(updaters), among(weight_shards), dealt), replicas);
 }
 
 constexpr std::int64_t transformer::used_weights(const transformer_part& part) const {
