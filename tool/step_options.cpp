@@ -46,6 +46,8 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
       return "--group " + std::to_string(options.group.value_or(0));
     case reason::variant_out_of_range:
       return "--variant " + std::to_string(options.variant.value_or(-1));
+    case reason::warmup_not_served:
+      return "--warmup " + (options.warmup ? schedule::word_for(*options.warmup) : "");
     case reason::placement_not_served:
       return "--placement " + schedule::word_for(options.placement.value_or(placement_kind::looped)) +
              (options.group ? " --group " + std::to_string(*options.group) : "");
@@ -291,8 +293,11 @@ void step_options::add(CLI::App& command, bool sums, bool gathers) {
       .add_option("--remainder", remainder,
                   "Where micro-batches go that fill no group: even, first or last")
       ->check(CLI::IsMember({"even", "first", "last"}));
-  command.add_option("--warmup", warmup, "Forwards before the first backward: standard or all")
-      ->check(CLI::IsMember({"standard", "all"}));
+  command
+      .add_option("--warmup", warmup,
+                  "Forwards before the first backward: standard or all (interleaved), half or "
+                  "standard (interleaved_zb)")
+      ->check(CLI::IsMember({"standard", "half", "all"}));
   command.add_option("--split", split, "Which backwards are split (zb_h1): full or partial")
       ->check(CLI::IsMember({"full", "partial"}));
   command

@@ -108,7 +108,8 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
                  "Where micro-batches go that fill no group (interleaved): even, first or last "
                  "[even]");
   app.add_option("--warmup", raw.warmup,
-                 "Forwards before the first backward (interleaved): standard or all [standard]");
+                 "Forwards before the first backward: standard or all (interleaved) [standard], half "
+                 "or standard (interleaved_zb) [half]");
   app.add_option("--split", raw.split, "Which backwards are split (zb_h1): full or partial [full]");
   app.add_option("--objective", raw.objective,
                  "What a search (zb_auto, zbv_greedy, v_auto) makes short: flush (the makespan) or "

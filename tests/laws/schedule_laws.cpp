@@ -75,7 +75,9 @@ std::vector<inference> variants(const inference&, const shape& sizes) {
 
 std::vector<interleaved_zb> variants(const interleaved_zb&, const shape& sizes) {
   std::vector<interleaved_zb> all;
-  for (int group : groups_of(sizes)) all.push_back({.group = group});
+  for (int group : groups_of(sizes))
+    for (auto warmup : {warmup_kind::half, warmup_kind::standard})
+      all.push_back({.group = group, .warmup = warmup});
   return all;
 }
 
@@ -405,4 +407,7 @@ TEST_CASE("every schedule: the compile-time orders are the run-time orders") {
   same_at_both_times<interleaved, interleaved{.group = 5, .remainder = remainder_kind::last},
                      shape{5, 11, 2}>();
   same_at_both_times<interleaved, interleaved{.warmup = warmup_kind::all}, shape{4, 6, 2}>();
+  constexpr interleaved_zb standard{.warmup = warmup_kind::standard};
+  same_at_both_times<interleaved_zb, standard, shape{4, 10, 2}>();
+  same_at_both_times<interleaved_zb, standard, shape{4, 3, 2, 3}>();
 }

@@ -48,6 +48,8 @@ static_assert(over_shapes<interleaved, 2>);
 static_assert(over_shapes<interleaved, 3>);
 static_assert(over_shapes<interleaved, 3, interleaved{.remainder = remainder_kind::last}>);
 static_assert(over_shapes<interleaved, 2, interleaved{.warmup = warmup_kind::all}>);
+static_assert(over_shapes<interleaved_zb, 2>);
+static_assert(over_shapes<interleaved_zb, 2, interleaved_zb{.warmup = warmup_kind::standard}>);
 static_assert(proven<interleaved, interleaved{.group = 16}, shape{8, 64, 2}>::value);
 static_assert(over_shapes<inference, 2>);
 static_assert(over_shapes<inference, 2, inference{.placement = placement_kind::wave}>);

@@ -22,6 +22,7 @@ TEST_CASE("a comparison's schedule with options is what these make of it elsewhe
   const std::vector<std::pair<std::string, std::string>> told{
       {"interleaved:group=8", "interleaved --group 8 --chunks 2"},
       {"interleaved:group=16,warmup=all", "interleaved --group 16 --warmup all --chunks 2"},
+      {"interleaved_zb:warmup=standard", "interleaved_zb --warmup standard --chunks 2"},
       {"interleaved:group=5,remainder=last", "interleaved --group 5 --remainder last --chunks 2"},
       {"zbv_greedy:variant=2", "zbv_greedy --variant 2 --chunks 2"},
       {"v_auto:variant=0,merge=shortest", "v_auto --variant 0 --merge shortest --chunks 2"},
@@ -87,7 +88,7 @@ TEST_CASE("what a schedule cannot be told is refused, by name") {
   CHECK(said("zb_auto:variant=-1") ==
         refusal("zb_auto:variant=-1: variant is a whole number from 0 to 2147483647, not '-1'"));
   CHECK(said("interleaved:warmup=some") ==
-        refusal("interleaved:warmup=some: warmup is standard or all, not 'some'"));
+        refusal("interleaved:warmup=some: warmup is standard, half or all, not 'some'"));
   CHECK(said("1f1b:group=2") == refusal("1f1b:group=2: 1f1b has no option group; it has merge"));
   CHECK(said("interleaved:grp=2") == refusal("interleaved:grp=2: interleaved has no option grp; it "
                                              "has group, remainder, warmup, merge"));
@@ -103,4 +104,8 @@ TEST_CASE("what a schedule cannot be told is refused, by name") {
   CHECK(beside.exit == 0);
   CHECK(beside.out.ends_with(
       "\ninterleaved:group=99: a group cannot exceed the micro-batches\n"));
+  const outcome other = run("compare 1f1b interleaved_zb:warmup=all" + shape + " --chunks 2");
+  CHECK(other.exit == 0);
+  CHECK(other.out.ends_with("\ninterleaved_zb:warmup=all: interleaved has the warm-ups standard and "
+                            "all, interleaved_zb half and standard\n"));
 }

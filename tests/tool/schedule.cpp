@@ -55,6 +55,8 @@ TEST_CASE("list names the schedules") {
   CHECK(ran.exit == 0);
   for (const char* name : {"gpipe ", "1f1b ", "interleaved ", "inference "})
     CHECK(ran.out.find(name) != std::string::npos);
+  CHECK(ran.out.find("\ninterleaved_zb  any number of chunks, any number of slices; takes --group "
+                     "--warmup\n") != std::string::npos);
 }
 
 TEST_CASE("csv is what PyTorch writes for the same schedule, byte for byte") {
@@ -316,6 +318,10 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"schedule 1f1b --ranks 2 --microbatches 2 --placement wave", {"--placement wave", "1f1b"}},
       {"schedule 1f1b --ranks 2 --microbatches 2 --placement spiral", {"--placement", "spiral"}},
       {"schedule gpipe --ranks 2 --microbatches 2 --warmup all", {"--warmup all", "no such"}},
+      {"schedule interleaved --ranks 2 --microbatches 2 --warmup half",
+       {"--warmup half: interleaved", "standard and all, interleaved_zb half and standard"}},
+      {"schedule interleaved_zb --ranks 2 --microbatches 2 --warmup all",
+       {"--warmup all: interleaved_zb", "standard and all, interleaved_zb half and standard"}},
       {"schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --group 3",
        {"--group 3", "fewer micro-batches, or slices of them, than ranks"}},
       {"schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --group 9",

@@ -372,7 +372,10 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--schedule zb_h1 --split none", "--split none: expected full or partial"},
       {"--pieces 3", "--pieces 3: ops are cut in the order in_pieces alone, and --ops is whole"},
       {"--remainder middle", "--remainder middle: expected even, first or last"},
-      {"--warmup 3", "--warmup 3: expected standard or all"},
+      {"--warmup 3", "--warmup 3: expected standard, half or all"},
+      {"--schedule interleaved_zb --warmup all",
+       "--warmup all: interleaved has the warm-ups standard and all, interleaved_zb half and "
+       "standard"},
       {"--merge all", "--merge all: expected none, adjacent or shortest"},
       {"--objective time", "--objective time: expected flush or span"},
       {"--schedule zb_auto --variant 100000", "--variant 100000: "},

@@ -89,6 +89,8 @@ std::string sentence(const verdict& answer) {
     case reason::group_above_microbatches:
     case reason::group_above_ranks:
       throw bad_setting("group", std::to_string(settings.group), rule);
+    case reason::warmup_not_served:
+      throw bad_setting("warmup", stretto::schedule::word_for(*settings.options.warmup), rule);
     case reason::variant_out_of_range:
       throw bad_setting("variant", std::to_string(settings.options.variant.value_or(-1)), rule);
     case reason::above_limit:

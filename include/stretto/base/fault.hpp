@@ -171,9 +171,10 @@ enum class reason : int {
   summed_for_nobody,
   too_many_workers,
   option_out_of_range,
+  warmup_not_served,
 };
 //! How many reasons there are.
-inline constexpr int reason_count = static_cast<int>(reason::option_out_of_range) + 1;
+inline constexpr int reason_count = static_cast<int>(reason::warmup_not_served) + 1;
 
 //! The enumerator's name, as written above.
 constexpr std::string_view name(fault what) {

@@ -26,6 +26,8 @@ constexpr std::string_view describe(reason why) {
       return "behind groups of so few slices a short last one hangs";
     case reason::group_above_microbatches: return "a group cannot exceed the micro-batches";
     case reason::placement_not_served: return "it is not made for this placement";
+    case reason::warmup_not_served:
+      return "interleaved has the warm-ups standard and all, interleaved_zb half and standard";
     case reason::placement_unsound:
       return "a table of stages names a rank for each, one that there is, and none for more stages "
              "than it has chunks";

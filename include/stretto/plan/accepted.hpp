@@ -46,6 +46,7 @@ constexpr bool speaks_of_shape(reason why) {
     case reason::backward_ahead:
     case reason::capacity_out_of_range:
     case reason::option_out_of_range:
+    case reason::warmup_not_served:
       return false;
     default:
       return true;
@@ -134,7 +135,8 @@ struct accepted {
   static_assert(What != fault::unsupported || Why != reason::capacity_out_of_range,
                 "stretto: unsupported: the schedule's capacity is below 0, or above eight jobs for "
                 "each stage, micro-batch and slice of a rank");
-  static_assert(What != fault::unsupported || Why != reason::option_out_of_range,
+  static_assert(What != fault::unsupported || (Why != reason::option_out_of_range &&
+                                               Why != reason::warmup_not_served),
                 "stretto: unsupported: an option of the schedule is out of range");
   static_assert(What != fault::capacity || Why != reason::above_capacity,
                 "stretto: capacity: the schedule emits more jobs on this rank than its capacity");

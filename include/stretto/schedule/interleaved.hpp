@@ -8,11 +8,14 @@
 
 namespace stretto::schedule {
 
-//! How many forwards precede the first backward of a rank.
+//! How many forwards precede the first backward of a rank, once its first group has been through
+//! its other chunks.
 enum class warmup_kind : std::uint8_t {
-  standard,  //!< as many as keep the pipeline full
-  paired,    //!< one more, so that the forward and the backward of a round do not need each other
-             //!< and run as one node (Megatron-LM's combined 1F1B, which overlaps them)
+  standard,  //!< two for each rank that follows, which keep the pipeline full (Megatron-LM)
+  half,      //!< one for each: enough with split backwards where messages take no time (PyTorch)
+  paired,    //!< one more than standard, so that the forward and the backward of a round do not
+             //!< need each other and run as one node (Megatron-LM's combined 1F1B, which overlaps
+             //!< them)
   all,       //!< every one (Paddle's static graph at m = p)
 };
 
@@ -35,6 +38,7 @@ struct interleaved {
     // On a wave the last stage is on rank 0 when v is even: the warm-up would slope the wrong way.
     if (placement != placement_kind::looped)
       return refuse(fault::unsupported, reason::placement_not_served);
+    if (warmup == warmup_kind::half) return refuse(fault::unsupported, reason::warmup_not_served);
     verdict sound = positive_or_refuse(sizes);
     if (sound) sound = group_or_refuse(sizes, group);
     if (sound && group > 0 && leads_too_late(sizes, groups_of(sizes)))

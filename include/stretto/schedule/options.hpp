@@ -50,6 +50,7 @@ inline constexpr std::array spellings<remainder_kind>{
 template <>
 inline constexpr std::array spellings<warmup_kind>{
     spelling<warmup_kind>{"standard", warmup_kind::standard},
+    spelling<warmup_kind>{"half", warmup_kind::half},
     spelling<warmup_kind>{"all", warmup_kind::all}};
 template <>
 inline constexpr std::array spellings<split_kind>{

@@ -9,7 +9,8 @@ namespace stretto::schedule {
 //! For how many rounds backwards for the weights are put off so that forwards may go before them:
 //! no longer than forwards are left behind the first `warmup`.
 constexpr int rounds_of_forwards(const shape& sizes, int warmup, int late) {
-  const int left = sizes.microbatches * sizes.slices - (warmup + sizes.slices - 1);
+  const int steps = sizes.microbatches * sizes.chunks * sizes.slices;
+  const int left = steps - (warmup + sizes.slices - 1);
   return left < 0 ? 0 : left < late ? left : late;
 }
 
