@@ -96,6 +96,28 @@ TEST_CASE("of two directions a micro-batch goes the one that its number says") {
             "on the other rank of its stage's two\n");
 }
 
+TEST_CASE("who asks for a micro-batch or slice that others hardly have is named, in whatever row") {
+  const temporary file("asked.csv");
+  const auto told = [&](const std::string& text) {
+    file.write(text);
+    const std::string err = run("check " + file.path()).err;
+    return err.substr(err.find(": ", 10) + 2);
+  };
+  const std::string asks = ": the job is missing, which this cell asks for\n";
+  CHECK(told(tool_tests::contents(STRETTO_CSV_DIR "/csv_invalid/torch_1f1b_ir_last_rank.csv")) ==
+        "row 2 (rank 1), cell 3, \"1F2\": rule complete broken, job 0F2" + asks);
+  CHECK(told("0F0,0F1,0F2,0I0,0W0,0I1,0W1\n1F0,1I0,1F1,1W0,1I1,1W1\n") ==
+        "row 1 (rank 0), cell 3, \"0F2\": rule complete broken, job 1F2" + asks);
+  CHECK(told("0F0,0F0.1,0F1,0F1.1,0B0.1,0B0,0B1.1,0B1\n"
+             "1F0,1F0.1,1F1.2,1F1.1,1F1,1F0.2,1B0.1,1B0\n") ==
+        "row 2 (rank 1), cell 3, \"1F1.2\": rule complete broken, job 0F0.2" + asks);
+  // As many jobs of it are there as not: then what is missing is told with its own row.
+  CHECK(told("0F0,0F1,0B0,0B1\n1F0,1B0\n") ==
+        "row 2 (rank 1): rule complete broken, job 1F1: the job is missing\n");
+  CHECK(told("0F0,0F1,0F2,0F3\n1F0,1F1,1F2\n") ==
+        "row 2 (rank 1): rule complete broken, job 1F3: the job is missing\n");
+}
+
 TEST_CASE("who waits for whom all the way around, or for eight ranks") {
   const temporary file("around.csv");
   for (const int ranks : {2, 9, 10}) {

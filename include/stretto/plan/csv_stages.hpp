@@ -122,6 +122,10 @@ class csv_stages {
   };
   //! Of two of stage, micro-batch and slice, where the third is told.
   using places = std::set<std::pair<std::int32_t, std::int32_t>>;
+  struct jobs_there {
+    places forwards;
+    std::size_t backwards = 0;
+  };
 
   const std::vector<csv_job>& row(int rank) const { return rows_[static_cast<std::size_t>(rank)]; }
 
@@ -185,24 +189,38 @@ class csv_stages {
 
   //! A number that is mistyped makes a stage, a micro-batch or a slice of which next to nothing is
   //! there.
-  //! @return ok, or the first job of one that has less than half as many forwards as another
+  //! @return ok, or the first job of one that has less than half as many forwards as another; of
+  //!         micro-batches and slices also half as many, but with its backwards less than half
   verdict stray() const {
-    std::map<std::int32_t, places> by_microbatch;
-    std::map<std::int32_t, places> by_stage;
-    std::map<std::int32_t, places> by_slice;
+    std::map<std::int32_t, jobs_there> by_microbatch;
+    std::map<std::int32_t, jobs_there> by_stage;
+    std::map<std::int32_t, jobs_there> by_slice;
     for (const auto& jobs : rows_)
       for (const auto& [work, cell] : jobs) {
+        if (is_input_gradient(work.kind)) {
+          ++by_microbatch[work.microbatch].backwards;
+          ++by_slice[work.slice].backwards;
+        }
         if (work.kind != job_kind::forward) continue;
-        by_microbatch[work.microbatch].emplace(work.stage, work.slice);
-        by_stage[work.stage].emplace(work.microbatch, work.slice);
-        by_slice[work.slice].emplace(work.stage, work.microbatch);
+        by_microbatch[work.microbatch].forwards.emplace(work.stage, work.slice);
+        by_stage[work.stage].forwards.emplace(work.microbatch, work.slice);
+        by_slice[work.slice].forwards.emplace(work.stage, work.microbatch);
       }
     // The first of so many that has less than half of what the fullest has, or as many.
-    const auto lean = [](std::map<std::int32_t, places>& all, std::int64_t many) {
-      std::size_t most = 1;
-      for (const auto& [number, there] : all) most = std::max(most, there.size());
+    const auto lean = [](std::map<std::int32_t, jobs_there>& all, std::int64_t many) {
+      std::size_t forwards = 1;
+      std::size_t jobs = 1;
+      for (const auto& [number, there] : all) {
+        forwards = std::max(forwards, there.forwards.size());
+        jobs = std::max(jobs, there.forwards.size() + there.backwards);
+      }
+      const auto has_half = [&](const jobs_there& there) {
+        const std::size_t mine = there.forwards.size();
+        return 2 * mine > forwards ||
+               (2 * mine == forwards && 2 * (mine + there.backwards) >= jobs);
+      };
       std::int64_t at = 0;
-      while (at < many && 2 * all[static_cast<std::int32_t>(at)].size() >= most) ++at;
+      while (at < many && has_half(all[static_cast<std::int32_t>(at)])) ++at;
       return static_cast<std::int32_t>(at);
     };
     const auto absent = [](const places& there, std::int64_t inner) {
@@ -213,7 +231,7 @@ class csv_stages {
       return place;
     };
     if (const auto at = lean(by_microbatch, microbatches_); at < microbatches_) {
-      const places& there = by_microbatch[at];
+      const places& there = by_microbatch[at].forwards;
       const auto [stage, slice] = absent(there, slices_);
       return asked_for({stage, at, static_cast<std::int16_t>(slice), job_kind::forward},
                        [&](const job& work) {
@@ -221,12 +239,12 @@ class csv_stages {
                        });
     }
     if (const auto at = lean(by_stage, stages_); at < stages_) {
-      const auto [microbatch, slice] = absent(by_stage[at], slices_);
+      const auto [microbatch, slice] = absent(by_stage[at].forwards, slices_);
       return asked_for({at, microbatch, static_cast<std::int16_t>(slice), job_kind::forward},
                        [&](const job& work) { return work.stage == at; });
     }
     if (const auto at = lean(by_slice, slices_); at < slices_) {
-      const places& there = by_slice[at];
+      const places& there = by_slice[at].forwards;
       const auto [stage, microbatch] = absent(there, microbatches_);
       return asked_for({stage, microbatch, static_cast<std::int16_t>(at), job_kind::forward},
                        [&](const job& work) {
