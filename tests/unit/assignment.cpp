@@ -234,7 +234,7 @@ TEST_CASE("what cannot be dealt is refused, with the rank if there is one at fau
   check(round_robin<4, 4, 4>{}.assign(where, stages), fault::misassigned,
         reason::counts_not_per_rank, -1);
   check(round_robin<4, 4>{}.assign({placement_kind::bidirectional, 2, 2}, stages),
-        fault::misassigned, reason::placement_not_served, -1);
+        fault::misassigned, reason::not_dealt_both_ways, -1);
   check(round_robin<4, 4>{}.assign(where, std::span(stages).first(3)), fault::capacity,
         reason::buffer_full, -1);
   check(even<8>{}.assign(where, std::span(stages).first(3)), fault::capacity, reason::buffer_full,

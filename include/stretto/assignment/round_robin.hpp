@@ -16,7 +16,7 @@ namespace stretto::assignment {
 constexpr verdict deal_round_robin(std::span<const std::int32_t> per_rank, const placement& where,
                                    std::span<layer_range> stages) {
   const int count = where.stages();
-  if (where.kind == placement_kind::bidirectional) return misassigned(reason::placement_not_served);
+  if (where.kind == placement_kind::bidirectional) return misassigned(reason::not_dealt_both_ways);
   if (per_rank.size() != static_cast<std::size_t>(where.ranks))
     return misassigned(reason::counts_not_per_rank, -1, static_cast<std::int64_t>(per_rank.size()),
                        where.ranks);

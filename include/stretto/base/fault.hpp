@@ -172,9 +172,10 @@ enum class reason : int {
   too_many_workers,
   option_out_of_range,
   warmup_not_served,
+  not_dealt_both_ways,
 };
 //! How many reasons there are.
-inline constexpr int reason_count = static_cast<int>(reason::warmup_not_served) + 1;
+inline constexpr int reason_count = static_cast<int>(reason::not_dealt_both_ways) + 1;
 
 //! The enumerator's name, as written above.
 constexpr std::string_view name(fault what) {

@@ -28,6 +28,9 @@ constexpr std::string_view describe(reason why) {
     case reason::placement_not_served: return "it is not made for this placement";
     case reason::warmup_not_served:
       return "interleaved has the warm-ups standard and all, interleaved_zb half and standard";
+    case reason::not_dealt_both_ways:
+      return "layers per rank, dealt round robin to its chunks, are not for a bidirectional placement: "
+             "say those of every stage (table:...), or how many there are (even:N, balanced:N)";
     case reason::placement_unsound:
       return "a table of stages names a rank for each, one that there is, and none for more stages "
              "than it has chunks";
