@@ -49,9 +49,10 @@ std::vector<stage_need> needs_of(program_chain chain, const placement& where) {
 
 //! A stage's buffers, as a plan has them, and what jobs need beside.
 struct stage_plan {
-  std::int64_t stash = 0;   //!< from the forward, or the recompute, to the backward for the input,
-  std::int64_t kept = 0;    //!< and to that for the weights; see stage_bytes
-  std::int64_t before = 0;  //!< from a forward to its recompute
+  std::int64_t stash = 0;    //!< from the forward, or the recompute, to the backward for the input,
+  std::int64_t kept = 0;     //!< and to that for the weights; see stage_bytes
+  std::int64_t before = 0;   //!< from the start of a forward to its recompute
+  std::int64_t passing = 0;  //!< what such a forward has besides, until it ends
   std::int64_t working[cost_kinds] = {};
 };
 
@@ -62,12 +63,16 @@ stage_plan plan_of(stage_need plain, stage_need again, bool split) {
   // Between the halves of a backward more may be kept than before.
   if (split) made.kept = saved + half.change;
   made.stash = std::max<std::int64_t>(saved - made.kept, 0);
-  made.before = again.at(job_kind::forward).change;
+  const job_cost first = again.at(job_kind::forward);
+  made.before = first.change;
   const auto set = [&](job_kind kind, std::int64_t level, std::int64_t held) {
     made.working[static_cast<int>(kind)] = std::max<std::int64_t>(level - held, 0);
   };
   const std::int64_t both = made.stash + made.kept;
   set(job_kind::forward, plain.at(job_kind::forward).peak, both);
+  // It drops as it goes what it does not keep, and needs no more than its peak.
+  made.passing = std::max<std::int64_t>(
+      first.peak - made.before - made.working[static_cast<int>(job_kind::forward)], 0);
   set(job_kind::recompute, made.before + again.at(job_kind::recompute).peak, both);
   // Of both halves at once where a step has both kinds: as much as of the first.
   set(job_kind::backward, saved + std::max(plain.at(job_kind::backward).peak, half.peak), both);
@@ -91,7 +96,7 @@ std::int64_t most_saved(const plan_view& plan, const std::vector<stage_plan>& st
     if (work.kind != job_kind::recompute) continue;
     const std::int64_t before =
         lowering::aligned(stages[static_cast<std::size_t>(work.stage)].before);
-    change[forwards.at({work.stage, work.microbatch}) + 1] += before;
+    change[forwards.at({work.stage, work.microbatch})] += before;
     change[at] -= before;
   }
   std::int64_t level = 0;
@@ -141,7 +146,8 @@ std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t
     request.stages.push_back({.output = message,
                               .stash = stages[stage].stash,
                               .gradients = summed.bytes[stage],
-                              .kept = stages[stage].kept});
+                              .kept = stages[stage].kept,
+                              .passing = stages[stage].passing});
   if (summed.of_ends > 0) {
     request.groups = {{.first = 0, .count = 2, .elements = summed.of_ends / 4}};
     request.members = {where.rank_of(0, 0), where.rank_of(where.stages() - 1, 0)};

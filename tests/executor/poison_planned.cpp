@@ -14,6 +14,7 @@
 
 #include "stretto/executor/engine.hpp"
 #include "stretto/lowering/streams/all.hpp"
+#include "stretto/memory/windows.hpp"
 #include "stretto/plan/planned.hpp"
 #include "stretto/schedule/dualpipe.hpp"
 #include "stretto/schedule/interleaved.hpp"
@@ -43,8 +44,7 @@ struct toucher final : executor::stage {
 };
 
 template <class Schedule>
-void run(const Schedule& schedule, const shape& sizes,
-         const memory::offload_window& offload = {}) {
+void run(const Schedule& schedule, const shape& sizes, const memory::windows& put = {}) {
   const placement where = stretto::place(schedule.placed(), sizes);
   const job_table costs(sizes.ranks, where.chunks);
   overlap::for_each([&](const auto& overlap) {
@@ -55,8 +55,13 @@ void run(const Schedule& schedule, const shape& sizes,
       CAPTURE(capacity);
       CAPTURE(lead);
       plan_request request;
-      request.stages = {{.output = 200, .stash = 1000, .gradients = 300, .kept = kept}};
-      request.offload = offload;
+      request.stages = {{.output = 200,
+                         .stash = 1000,
+                         .gradients = 300,
+                         .kept = kept,
+                         .passing = lead < 0 ? -1 : 100 * capacity}};
+      request.recompute = put.recompute;
+      request.offload = put.offload;
       const overlap::with_receive_lead<std::remove_cvref_t<decltype(overlap)>> led{overlap, lead};
       const planned made(schedule, sizes, costs.view(), led, request);
       REQUIRE(made.answer() == verdict{});
@@ -94,9 +99,20 @@ TEST_CASE("what is on the host is not given up before it is back") {
   for (const memory::offload_window& window :
        {memory::offload_all, memory::offload_window{{1, 1}, 0, 0},
         memory::offload_window{{3, 2}, 2, 2}}) {
-    run(schedule::one_f_one_b{}, {.ranks = 4, .microbatches = 8}, window);
-    run(schedule::interleaved{}, {.ranks = 3, .microbatches = 6, .chunks = 2}, window);
-    run(schedule::zbv{}, {.ranks = 4, .microbatches = 8, .chunks = 2}, window);
-    run(schedule::dualpipe{}, {.ranks = 4, .microbatches = 8}, window);
+    run(schedule::one_f_one_b{}, {.ranks = 4, .microbatches = 8}, {{}, window});
+    run(schedule::interleaved{}, {.ranks = 3, .microbatches = 6, .chunks = 2}, {{}, window});
+    run(schedule::zbv{}, {.ranks = 4, .microbatches = 8, .chunks = 2}, {{}, window});
+    run(schedule::dualpipe{}, {.ranks = 4, .microbatches = 8}, {{}, window});
   }
+}
+
+TEST_CASE("a forward that runs again leaves nothing, however much it had, and its recompute all") {
+  for (const memory::recompute_window& window :
+       {memory::recompute_all, memory::recompute_window{3, 2}}) {
+    run(schedule::one_f_one_b{}, {.ranks = 4, .microbatches = 8}, {window, {}});
+    run(schedule::zbv{}, {.ranks = 4, .microbatches = 8, .chunks = 2}, {window, {}});
+    run(schedule::dualpipe{}, {.ranks = 4, .microbatches = 8}, {window, {}});
+  }
+  run(schedule::zbv{}, {.ranks = 4, .microbatches = 8, .chunks = 2},
+      {{1, 1, 0, 0}, {{1, 1, 1, 1}, 0, 0}});
 }

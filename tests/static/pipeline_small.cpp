@@ -33,14 +33,18 @@ static_assert(sound<shape{.ranks = 2, .microbatches = 2, .slices = 3}, stretto::
               sound<shape{.ranks = 2, .microbatches = 3, .chunks = 2, .slices = 2},
                     stretto::schedule::interleaved_zb>);
 
-// Forwards that run a second time, all of them or two of three; pairs, too.
-template <int Period, int Count>
+// Forwards that run a second time, all of them or two of three, with as much as others or less;
+// pairs, too.
+template <int Period, int Count, int Passing = -1>
 struct again : stretto::memory::release_early {
+  constexpr stretto::stage_bytes bytes(int) const { return {.kept = 64, .passing = Passing}; }
   constexpr stretto::memory::recompute_window recompute() const { return {Period, Count}; }
 };
 template <shape Shape, class Schedule>
 constexpr bool sound_again = stretto::valid<pipeline<Shape, Schedule, unassigned, again<1, 1>>>&&
-    stretto::valid<pipeline<Shape, Schedule, unassigned, again<3, 2>>>;
+    stretto::valid<pipeline<Shape, Schedule, unassigned, again<3, 2>>>&&
+        stretto::valid<pipeline<Shape, Schedule, unassigned, again<1, 1, 0>>>&&
+            stretto::valid<pipeline<Shape, Schedule, unassigned, again<3, 2, 100>>>;
 static_assert(sound_again<shape{.ranks = 4, .microbatches = 8}, stretto::schedule::one_f_one_b>);
 static_assert(
     sound_again<shape{.ranks = 2, .microbatches = 4, .chunks = 2}, stretto::schedule::zbv_greedy>);

@@ -129,6 +129,75 @@ TEST_CASE("in a plan, what a forward saves that runs again is gone until it does
   CHECK(saved({8, 4})[0] == 5);
 }
 
+struct passing_little : memory::release_early {
+  constexpr stretto::stage_bytes bytes(int) const {
+    return {.stash = 6400, .kept = 640, .passing = 64};
+  }
+  constexpr memory::recompute_window recompute() const { return {3, 2}; }
+};
+
+TEST_CASE("a forward that runs again has the stash that it is said to have, and nothing kept") {
+  using compiled = stretto::pipeline<stretto::shape{.ranks = 2, .microbatches = 6},
+                                     stretto::schedule::dualpipe, stretto::assignment::unassigned,
+                                     passing_little>;
+  static_assert(stretto::valid<compiled>);
+  const job_table table(2, 2);
+  const stretto::planned made(stretto::schedule::dualpipe{}, {.ranks = 2, .microbatches = 6},
+                              table.view(), stretto::overlap::separate{},
+                              stretto::request_of(passing_little{}, 2));
+  REQUIRE(made.answer().ok());
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const stretto::plan_view& plan = made.plans()[rank];
+    CHECK(std::ranges::equal(plan.buffers, compiled::plans()[rank].buffers));
+    const auto runs_again = [&](const job& of) {
+      return std::ranges::any_of(plan.instructions, [&](const auto& at) {
+        return at.what.kind == job_kind::recompute && at.what.stage == of.stage &&
+               at.what.microbatch == of.microbatch;
+      });
+    };
+    int passed = 0;
+    for (const auto& at : plan.instructions) {
+      if (at.what.kind != job_kind::forward && at.what.kind != job_kind::recompute) continue;
+      const bool passes = at.what.kind == job_kind::forward && runs_again(at.what);
+      passed += passes;
+      std::vector<std::int64_t> saved;
+      for (const auto& use : plan.uses.subspan(static_cast<std::size_t>(at.first_use),
+                                               static_cast<std::size_t>(at.use_count)))
+        if (stretto::is_saved(use.role))
+          saved.push_back(plan.buffers[static_cast<std::size_t>(use.buffer)].bytes);
+      CHECK(saved == (passes ? std::vector<std::int64_t>{64}
+                             : std::vector<std::int64_t>{6400, 640}));
+    }
+    CHECK(passed > 0);
+  }
+}
+
+TEST_CASE("with less for what runs again, every schedule's plans keep all rules") {
+  for (const stretto::schedule::any& schedule : support::schedules())
+    for (const memory::recompute_window& window :
+         {memory::recompute_all, memory::recompute_window{4, 3}}) {
+      if (stretto::schedule::forward_only(schedule)) continue;  // nothing runs again
+      stretto::shape shape{.ranks = 4, .microbatches = 8};
+      if (!schedule.supports(shape).ok()) shape.chunks = 2;
+      const int held = stretto::place(schedule.placed(), shape).chunks;
+      const recomputing jobs(schedule, shape, job_table(4, held, costs), window);
+      REQUIRE(jobs.answer.ok());
+      std::int64_t last = -1;
+      for (const std::int64_t passing : {0, 640, 6400 + 640, -1}) {
+        CAPTURE(std::string(schedule.name));
+        CAPTURE(passing);
+        stretto::plan_request request;
+        request.stages = {{.stash = 6400, .kept = 640, .passing = passing}};
+        const stretto::planned made(jobs.input(), stretto::overlap::separate{}, request);
+        REQUIRE(made.answer() == stretto::verdict{});
+        std::int64_t saved = 0;
+        for (const auto& plan : made.plans()) saved += stretto::measure_arena(plan).saved;
+        CHECK(saved >= last);
+        last = saved;
+      }
+    }
+}
+
 TEST_CASE("a schedule under a limit uses what recomputes save") {
   const int p = 4;
   const stretto::shape shape{.ranks = p, .microbatches = 8};

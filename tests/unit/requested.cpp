@@ -182,6 +182,15 @@ TEST_CASE("bytes are those of every stage or of all, and no negative ones") {
     }
 }
 
+TEST_CASE("what a forward has that runs again is of some bytes, or as much as others have") {
+  for (const std::int64_t size : {std::int64_t{-2}, (std::int64_t{1} << 40) + 1})
+    CHECK(refusal([&](plan_request& wanted) { wanted.stages = {{.passing = size}}; }) ==
+          "unsupported, job 0F0: bytes of the stash of a forward that runs again are a number from "
+          "0 to 2^40, or -1 (" + std::to_string(size) + ", at most 1099511627776)");
+  for (const std::int64_t size : {-1, 0, 1000})
+    CHECK(refusal([&](plan_request& wanted) { wanted.stages = {{.passing = size}}; }) == "ok");
+}
+
 TEST_CASE("what the compiler says of bytes it says of each of them, and of nothing else") {
   using enum stretto::reason;
   std::vector<stretto::reason> told;
@@ -189,7 +198,7 @@ TEST_CASE("what the compiler says of bytes it says of each of them, and of nothi
     if (const auto why = static_cast<stretto::reason>(at); stretto::detail::speaks_of_bytes(why))
       told.push_back(why);
   CHECK(told == std::vector{output_out_of_range, stash_out_of_range, gradients_out_of_range,
-                            kept_out_of_range, weights_out_of_range});
+                            kept_out_of_range, passing_out_of_range, weights_out_of_range});
 }
 
 TEST_CASE("gradients that replicas sum are whole floats") {

@@ -103,11 +103,14 @@ class buffer_book {
   //! if any, with nobody to wait for.
   //! @param oldest  of a message that comes, or a copy: it takes the place that was left the longest
   //!                ago, so that it need hardly ever wait for who was there
-  constexpr std::int32_t open(buffer_role role, const job& work, bool oldest) {
+  //! @param bytes   -1: what the role has
+  constexpr std::int32_t open(buffer_role role, const job& work, bool oldest,
+                              std::int64_t bytes = -1) {
     const std::int32_t id = opened_++;
-    std::int64_t bytes = bytes_[static_cast<int>(role)];
-    std::int64_t whole = whole_[static_cast<int>(role)];
-    if (bytes < 0) bytes = sizes_.bytes(role, work.stage), whole = aligned(bytes);
+    std::int64_t whole = -1;
+    if (bytes < 0) bytes = bytes_[static_cast<int>(role)], whole = whole_[static_cast<int>(role)];
+    if (bytes < 0) bytes = sizes_.bytes(role, work.stage);
+    if (whole < 0) whole = aligned(bytes);
     arena_part& of = parts_[part_of_[static_cast<int>(role)]];
     if (of.size != whole && of.size != several) meet_size(of, whole);
     std::int64_t begin = of.top;

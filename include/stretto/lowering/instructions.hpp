@@ -192,8 +192,9 @@ class instruction_writer : collective_books<Plan> {
     if (kept >= 0) book_.close(saved, kept, at_ + 1);
   }
   constexpr void open_all_saved(cell& at, const job& work) {
-    at.stash = open_saved(buffer_role::stash, work);
-    if (backwards_ && sizes_.of(work.stage).kept > 0)
+    const std::int64_t passing = row_[at_].again ? sizes_.of(work.stage).passing : -1;
+    at.stash = open_saved(buffer_role::stash, work, passing);
+    if (backwards_ && passing < 0 && sizes_.of(work.stage).kept > 0)
       at.kept = open_saved(buffer_role::kept, work);
   }
   //! Gives back, before the job, what it knows the peers to have taken.

@@ -41,13 +41,13 @@ class plan_books {
   }
   //! For a job: whatever has been in its place is known to it as done, or stood on its stream.
   //! @return the buffer, plus one
-  constexpr std::int32_t open(buffer_role role, const job& work) {
-    const std::int32_t id = book_.open(role, work, false);
+  constexpr std::int32_t open(buffer_role role, const job& work, std::int64_t bytes = -1) {
+    const std::int32_t id = book_.open(role, work, false, bytes);
     out_.uses[used_++] = {id, role, access::write};
     return id + 1;
   }
-  constexpr std::int32_t open_saved(buffer_role role, const job& work) {
-    const std::int32_t made = open(role, work);
+  constexpr std::int32_t open_saved(buffer_role role, const job& work, std::int64_t bytes = -1) {
+    const std::int32_t made = open(role, work, bytes);
     if (book_.copied_at() >= 0) waits_.need_place_of(at_, book_.copied_at());
     return made;
   }

@@ -27,8 +27,8 @@ namespace stretto::memory {
 //!   An assignment must then say which layers a stage has, and the table is their sums; of
 //!   `costs()` only communication and hiding are read.
 //! - `layer_bytes(i)` (optional): what layer i adds to the buffers of its stage, likewise; of
-//!   `bytes()` only the output is then read. Its type is written `stretto::layer_bytes` there, or
-//!   the member would have its name.
+//!   `bytes()` only output and passing are then read. Its type is written `stretto::layer_bytes`
+//!   there, or the member would have its name.
 //! - `recompute()` (optional): a recompute_window, which forwards run a second time.
 //! - `offload()` (optional): an offload_window, what the host keeps between forward and backward.
 //! These are their names, to the letter: a policy that derives from another inherits what it spells

@@ -21,6 +21,10 @@ struct stage_bytes {
   //! The stage's weights as its jobs read them, where data-parallel replicas hold a part each and
   //! gather them (plan_request::gathered): a multiple of how many replicas there are.
   std::int64_t weights = 64;
+  //! The stash of a forward that runs a second time, which then has nothing kept: what it saves is
+  //! gone with it, and it may do with less, as its peak (job_cost) may say that it does. -1: all
+  //! that others have.
+  std::int64_t passing = -1;
 
   constexpr bool operator==(const stage_bytes&) const = default;
 };

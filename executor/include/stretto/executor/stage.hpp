@@ -158,9 +158,11 @@ struct context {
 //!
 //! The first stage has no input and no input_gradient, the last no output and no output_gradient; what
 //! memory::Policy::bytes says is of no bytes is left out, or has none. `input` stays readable until the
-//! last job of its micro-batch on the stage: only what a forward computes need be saved. A slice's jobs are also
-//! given the stashes of its micro-batch's earlier slices, in order. Of a job in ops each one that
-//! computes is given all of its job's buffers; and every op, as `workspace`, what it touches of what
+//! last job of its micro-batch on the stage: only what a forward computes need be saved. Where
+//! stage_bytes::passing says so, a forward that runs a second time has a stash of so many bytes,
+//! which nobody reads behind it, and nothing kept. A slice's jobs are also given the stashes of its
+//! micro-batch's earlier slices, in order. Of a job in ops each one that computes is given all of its
+//! job's buffers; and every op, as `workspace`, what it touches of what
 //! its program's ops on several streams share, in the order of its uses: buffers as a whole, of which
 //! a piece (context::piece) touches its own rows. Nothing is zeroed: a buffer
 //! holds whatever was there. Gradients of the weights, and the weights, are the stage's own memory;
