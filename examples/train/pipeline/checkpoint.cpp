@@ -200,11 +200,12 @@ std::string why_not_saved(const std::filesystem::path& named) {
   return why_not_filled(folder_of(file));
 }
 
-void save_checkpoint(const std::filesystem::path& named, const pipeline& from) {
-  if (!from.leads()) {
-    each_saved(from, [](const saved_part&, const std::vector<float>&) {});
-    return;
-  }
+namespace {
+
+//! Where this process leads. @return why the file is as it was; nothing: it is written
+//! @throws diverged_checkpoint
+std::optional<bad_checkpoint> write_saved(const std::filesystem::path& named,
+                                          const pipeline& from) {
   const std::filesystem::path file = behind_links(named);
   std::optional<bad_checkpoint> wrong;
   const auto note = [&](const char* what) {
@@ -239,9 +240,27 @@ void save_checkpoint(const std::filesystem::path& named, const pipeline& from) {
   if (!wrong && !fresh->sync()) note("cannot be written");
   if (!wrong && !keep_old(file)) note("the old one cannot be kept");
   if (!wrong && !fresh->put()) note("cannot be put in its place");
-  if (wrong) throw bad_checkpoint(*wrong);
+  if (wrong) return wrong;
   // A folder that cannot be synchronised leaves the rename to the system.
   if (const descriptor names(folder_of(file), O_RDONLY | O_DIRECTORY); names.open()) names.sync();
+  return {};
+}
+
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& file, const pipeline& from) try {
+  std::optional<bad_checkpoint> wrong;
+  if (from.leads())
+    wrong = write_saved(file, from);
+  else
+    each_saved(from, [](const saved_part&, const std::vector<float>&) {});
+  // Else the others' next step, and its deadline, would begin while a slow disk is written.
+  from.exchange("written", {}, true, from.for_leader());
+  if (wrong) throw bad_checkpoint(*wrong);
+} catch (const stretto::executor::bootstrap_error& lost) {
+  throw stretto::executor::bootstrap_error("the checkpoint after step " +
+                                           std::to_string(from.steps_done()) +
+                                           ", which process 0 writes: " + lost.what());
 }
 
 std::vector<std::string> load_checkpoint(const std::filesystem::path& file, pipeline& into) {
@@ -268,7 +287,8 @@ std::vector<std::string> load_checkpoint(const std::filesystem::path& file, pipe
     wrong = here;
   }
   // None goes on when one cannot.
-  const std::vector<std::string> all = into.exchange("checkpoint", wrong ? wrong->what() : found);
+  const std::vector<std::string> all = into.exchange(
+      "checkpoint", wrong ? wrong->what() : found, true, pipeline::at_files);
   if (wrong) throw bad_checkpoint(*wrong);
   for (std::size_t process = 0; process < all.size(); ++process)
     if (all[process] != found)
@@ -276,6 +296,8 @@ std::vector<std::string> load_checkpoint(const std::filesystem::path& file, pipe
                                      all[process]);
   for (const saved_part& each : mine) set_saved(into, each, from->numbers(each));
   into.resume_after(header.step);
+  // Else the first to have read it would wait in a step.
+  into.exchange("checkpoint read", {}, true, pipeline::at_files);
   return header.changes;
 }
 

@@ -35,8 +35,10 @@ std::string why_not_saved(const std::filesystem::path& file);
 //! checksum. The file is there as a whole or not at all, whatever happens meanwhile; what it held
 //! before is then found as FILE.previous (where the file system knows no hard links, for a moment only
 //! there). Nor is it torn where several runs save to one file: it is the last one's. Between steps
-//! only. Of several processes, all call it, and one writes.
-//! @throws bad_checkpoint when it cannot be written, where this process writes, and
+//! only. Of several processes, all call it, and one writes: the others return after it, and wait
+//! for it pipeline::at_files.
+//! @throws stretto::executor::bootstrap_error when a process does not come in time, or has failed;
+//!         bad_checkpoint when it cannot be written, where this process writes, and
 //!         diverged_checkpoint when not all numbers are finite; the old file is as it was
 void save_checkpoint(const std::filesystem::path& file, const pipeline& from);
 

@@ -31,11 +31,13 @@ std::span<float> span_of(stage& of, int layer, layer_part part) {
 }  // namespace
 
 std::vector<std::string> pipeline::exchange(std::string_view what, std::string_view mine,
-                                            bool to_all) const {
+                                            bool to_all,
+                                            std::chrono::nanoseconds at_least) const {
   if (between_ == nullptr) return {std::string(mine)};
+  const auto longest = std::max(deadline_, at_least);
   const auto now = std::chrono::steady_clock::now();
   const auto end = stretto::executor::time_point::max();
-  const auto limit = deadline_ < end - now ? now + deadline_ : end;
+  const auto limit = longest < end - now ? now + longest : end;
   return to_all ? between_->all_gather(what, mine, limit) : between_->gather(what, mine, limit);
 }
 
@@ -49,7 +51,7 @@ void pipeline::bring(std::size_t worker, std::size_t size, std::span<float> valu
       return std::as_writable_bytes(values.subspan(at, std::min(most, size - at)));
     };
     if (here) mine.assign(reinterpret_cast<const char*>(part().data()), part().size());
-    for (const std::string& each : exchange("layers", mine, to_all))
+    for (const std::string& each : exchange("layers", mine, to_all, for_leader()))
       if (!here && !each.empty()) std::memcpy(part().data(), each.data(), part().size());
   }
 }

@@ -101,7 +101,8 @@ class pipeline {
   //! tied ones joined, not clipped. Between steps only. Of several processes, all call it, for the
   //! same part after the same step, and each gets it.
   //! `replica`: 0, or 1 of two; `copy`: of the data-parallel ones.
-  //! @throws stretto::executor::bootstrap_error when a process does not come within the deadline
+  //! @throws stretto::executor::bootstrap_error when a process does not come within the deadline, or
+  //!         for_leader() the one that leads()
   std::vector<float> whole(int layer, layer_part part, int replica = 0, int copy = 0) const {
     return joined(layer, part, replica, copy, true);
   }
@@ -172,11 +173,20 @@ class pipeline {
   bool leads() const { return between_ == nullptr || between_->process() == 0; }
   //! Whether times are kept.
   bool traced() const { return trace_steps_ > 0; }
+  //! How long a process may be at its files while others wait: a busy disk takes minutes.
+  static constexpr std::chrono::minutes at_files{30};
+  //! How long to wait for the one that leads(), which may be at its files; it waits for the others
+  //! as for a step.
+  std::chrono::nanoseconds for_leader() const {
+    return leads() ? std::chrono::nanoseconds{} : at_files;
+  }
   //! What each process gives, in their order; of one alone, its own. All of them call it.
-  //! @param to_all  otherwise the one that leads() gets it alone, and the others nothing
-  //! @throws stretto::executor::bootstrap_error when one does not come within the deadline
+  //! @param to_all    otherwise the one that leads() gets it alone, and the others nothing
+  //! @param at_least  how long it may take, where that is more than a step's deadline
+  //! @throws stretto::executor::bootstrap_error when one does not come in that time
   std::vector<std::string> exchange(std::string_view what, std::string_view mine,
-                                    bool to_all = true) const;
+                                    bool to_all = true,
+                                    std::chrono::nanoseconds at_least = {}) const;
   //! The times that the engine of this process has kept.
   std::vector<stretto::executor::trace_record> trace() const { return training_->trace(); }
   rank_memory memory(int rank) const;
