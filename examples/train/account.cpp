@@ -9,6 +9,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 #include <type_traits>
@@ -20,17 +21,13 @@ namespace {
 
 using stretto::executor::trace_record;
 
-template <class Value>
-std::string bytes_of(std::span<const Value> values) {
-  static_assert(std::is_trivially_copyable_v<Value>);
-  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
-}
-
-//! Those of all processes, one after the other.
+//! Those of all processes, one after the other, where this one leads.
 template <class Value>
 std::vector<Value> joined(const pipeline& from, const char* what, std::span<const Value> mine) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  const std::string_view bytes(reinterpret_cast<const char*>(mine.data()), mine.size_bytes());
   std::vector<Value> all;
-  for (const std::string& each : from.exchange(what, bytes_of(mine))) {
+  for (const std::string& each : from.collected(what, bytes)) {
     const std::size_t before = all.size();
     all.resize(before + each.size() / sizeof(Value));
     std::memcpy(all.data() + before, each.data(), each.size());
@@ -109,7 +106,7 @@ account take_account(pipeline& from, const process_memory& memory) {
   account made;
   made.workers = joined<worker_account>(from, "workers", mine);
   made.processes = joined<process_account>(from, "processes", std::span(&self, 1));
-  made.machines = number_machines(made.processes, from.exchange("clocks", clock_name()));
+  made.machines = number_machines(made.processes, from.collected("clocks", clock_name()));
   made.trace = joined<trace_record>(from, "times", times);
   std::ranges::sort(made.trace, {}, [](const trace_record& each) {
     return std::tuple(each.step, each.rank, each.instruction);

@@ -49,7 +49,7 @@ struct account {
   std::optional<crowd> crowded() const;
 };
 
-//! Between steps. Of several processes all call it, and each gets all.
+//! Between steps. Of several processes all call it, and the one that leads() gets all.
 account take_account(pipeline& from, const process_memory& memory);
 
 }  // namespace train

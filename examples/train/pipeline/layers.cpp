@@ -41,19 +41,43 @@ std::vector<std::string> pipeline::exchange(std::string_view what, std::string_v
   return to_all ? between_->all_gather(what, mine, limit) : between_->gather(what, mine, limit);
 }
 
-void pipeline::bring(std::size_t worker, std::size_t size, std::span<float> values,
-                     bool to_all) const {
+template <class Take>
+void pipeline::exchange_pieces(std::string_view what, std::string_view mine, std::size_t longest,
+                               bool to_all, Take&& take) const {
   constexpr std::size_t most = std::size_t{1} << 22U;  // exchanges are for small strings
-  const bool here = here_.holds(worker);
-  std::string mine;
-  for (std::size_t at = 0; at < size; at += most) {
-    const auto part = [&] {
-      return std::as_writable_bytes(values.subspan(at, std::min(most, size - at)));
-    };
-    if (here) mine.assign(reinterpret_cast<const char*>(part().data()), part().size());
-    for (const std::string& each : exchange("layers", mine, to_all, for_leader()))
-      if (!here && !each.empty()) std::memcpy(part().data(), each.data(), part().size());
+  for (std::size_t at = 0; at < longest; at += most) {
+    const std::string_view piece = mine.substr(std::min(at, mine.size()), most);
+    const std::vector<std::string> all = exchange(what, piece, to_all, for_leader());
+    for (std::size_t process = 0; process < all.size(); ++process) take(process, at, all[process]);
   }
+}
+
+std::vector<std::string> pipeline::collected(std::string_view what, std::string_view mine) const {
+  const std::size_t size = mine.size();
+  std::size_t longest = 0;
+  for (const std::string& each :
+       exchange(what, {reinterpret_cast<const char*>(&size), sizeof size})) {
+    std::size_t theirs = 0;
+    std::memcpy(&theirs, each.data(), sizeof theirs);
+    longest = std::max(longest, theirs);
+  }
+  const int processes = between_ == nullptr ? 1 : between_->processes();
+  std::vector<std::string> made(leads() ? config::size(processes) : 0);
+  exchange_pieces(what, mine, longest, false,
+                  [&](std::size_t process, std::size_t, const std::string& piece) {
+                    made[process] += piece;
+                  });
+  return made;
+}
+
+void pipeline::bring(std::size_t worker, std::span<float> values, std::size_t size,
+                     bool to_all) const {
+  const bool here = here_.holds(worker);
+  char* const bytes = reinterpret_cast<char*>(values.data());
+  exchange_pieces("layers", {bytes, here ? values.size_bytes() : 0}, size * sizeof(float), to_all,
+                  [&](std::size_t, std::size_t at, const std::string& piece) {
+                    if (!here) std::memcpy(bytes + at, piece.data(), piece.size());
+                  });
 }
 
 pipeline::layer_place pipeline::place_of(int layer, int replica, int shard, int copy) const {
@@ -96,7 +120,7 @@ std::vector<float> pipeline::piece(int layer, layer_part part, int shard, int re
     const std::span<const float> there = span_of(*from.at, layer, part);
     from.at->by().get(there.data(), made.data(), there.size_bytes());
   }
-  if (between_ != nullptr) bring(from.worker, size, made, to_all);
+  if (between_ != nullptr) bring(from.worker, made, size, to_all);
   if (!gets) made.clear();
   return made;
 }

@@ -101,8 +101,8 @@ class pipeline {
   //! tied ones joined, not clipped. Between steps only. Of several processes, all call it, for the
   //! same part after the same step, and each gets it.
   //! `replica`: 0, or 1 of two; `copy`: of the data-parallel ones.
-  //! @throws stretto::executor::bootstrap_error when a process does not come within the deadline, or
-  //!         for_leader() the one that leads()
+  //! @throws stretto::executor::bootstrap_error when a process does not come within the deadline,
+  //!         or for_leader() the one that leads()
   std::vector<float> whole(int layer, layer_part part, int replica = 0, int copy = 0) const {
     return joined(layer, part, replica, copy, true);
   }
@@ -187,6 +187,8 @@ class pipeline {
   std::vector<std::string> exchange(std::string_view what, std::string_view mine,
                                     bool to_all = true,
                                     std::chrono::nanoseconds at_least = {}) const;
+  //! The same for the one that leads(), of as much as each has: the others get nothing.
+  std::vector<std::string> collected(std::string_view what, std::string_view mine) const;
   //! The times that the engine of this process has kept.
   std::vector<stretto::executor::trace_record> trace() const { return training_->trace(); }
   rank_memory memory(int rank) const;
@@ -217,8 +219,13 @@ class pipeline {
   std::vector<float> joined(int layer, layer_part part, int replica, int copy, bool to_all) const;
   std::vector<float> piece(int layer, layer_part part, int shard, int replica, int copy,
                            bool to_all) const;
-  //! Brings what a worker has to all processes, or to the one that leads.
-  void bring(std::size_t worker, std::size_t size, std::span<float> values, bool to_all) const;
+  //! What is `longest` bytes where a process has most of it, in pieces; each calls
+  //! take(process, first byte, piece) for what it gets.
+  template <class Take>
+  void exchange_pieces(std::string_view what, std::string_view mine, std::size_t longest,
+                       bool to_all, Take&& take) const;
+  //! Brings the `size` values that a worker has to all processes, or to the one that leads.
+  void bring(std::size_t worker, std::span<float> values, std::size_t size, bool to_all) const;
   void build_ranks(const pipeline_settings& settings);
   //! Where a part of a layer lies.
   struct layer_place {
