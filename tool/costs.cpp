@@ -91,7 +91,7 @@ struct costs_command {
     of_model.refuse_dense(layers);
     of_model.refuse_long_ring(1 + of_model.model.further_tokens);
     slices_ = of_slices.cut(of_model.model);
-    if (second() && slices_.size() > 1)
+    if (recompute != "none" && slices_.size() > 1)
       throw bad_option("--recompute", recompute, "a slice cannot be recomputed");
     if (recompute == "attention" && of_model.model.attention == attention_kernel::fused)
       throw bad_option("--recompute", recompute, "--attention fused keeps none of that");
@@ -118,7 +118,7 @@ struct costs_command {
   int dealt() const { return all_layers().dealt(); }
   bool sums() const { return of_model.replicas > 1; }
   bool gathers() const { return of_model.model.weight_shards > 1; }
-  bool second() const { return recompute != "none"; }
+  bool second() const { return runs_apart(recompute); }
 
   void tell_measured() const {
     const measured_stages found(measured_trace("--trace", trace.file, ranks, trace.worker),

@@ -125,7 +125,7 @@ struct memory_command {
       throw bad_option("--gathered", std::to_string(*gathered),
                        "has a meaning only with --weight-shards");
     options.gathered = gathered.value_or(options.gathered);
-    if (forward_only && options.recompute.any())
+    if (forward_only && recompute != "none")
       throw bad_option("--recompute", recompute,
                        name + " has no backward for which a forward would run again");
     const transformer_ranks model{of_model, layers_text, how, recompute, forward_only};
@@ -169,6 +169,10 @@ struct memory_command {
     for (int rank = 0; rank < wanted.ranks; ++rank)
       for (const job& work : made.lists.rows().row(rank))
         split = split || work.kind == job_kind::backward_weight;
+    if (split && recompute == "layers")
+      throw bad_option("--recompute", recompute,
+                       name + " splits backwards: what of a layer's second run its weights' half "
+                              "reads would have to be there from the forward on in a plan");
     const job_table table = split ? made.costs : costs(made.where, false);
     const replay_input input{
         made.lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
@@ -206,9 +210,9 @@ struct memory_command {
     refuse_own_messages(read, csv);
     if (where.stages() != where.ranks * where.chunks_one_way())
       throw bad_option("--csv", csv, "its ranks have not all as many stages");
-    if (read.has(job_kind::recompute) && recompute == "none")
-      throw bad_option("--csv", csv, "has recomputes: --recompute says of what");
-    if (!read.has(job_kind::recompute) && recompute != "none")
+    if (read.has(job_kind::recompute) && !runs_apart(recompute))
+      throw bad_option("--csv", csv, "has recomputes: --recompute says of what, and not of layers");
+    if (!read.has(job_kind::recompute) && runs_apart(recompute))
       throw bad_option("--recompute", recompute, csv + " has no recomputes");
     return read;
   }
@@ -219,13 +223,13 @@ struct memory_command {
       throw broken_schedule(read.schedule + ": " + found.sentence());
   }
   memory::recompute_window window() const {
-    if (recompute == "none") {
+    if (!runs_apart(recompute)) {
+      const std::string why = recompute == "none" ? "has a meaning only with --recompute"
+                                                  : "does not go with --recompute " + recompute;
       if (recompute_period)
-        throw bad_option("--recompute-of", std::to_string(*recompute_period),
-                         "has a meaning only with --recompute");
+        throw bad_option("--recompute-of", std::to_string(*recompute_period), why);
       if (recompute_count)
-        throw bad_option("--recompute-count", std::to_string(*recompute_count),
-                         "has a meaning only with --recompute");
+        throw bad_option("--recompute-count", std::to_string(*recompute_count), why);
       return {};
     }
     if (recompute_period && !recompute_count)

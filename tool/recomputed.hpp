@@ -6,15 +6,24 @@
 #include <vector>
 
 #include "stretto/memory/recompute.hpp"
+#include "stretto/model/transformer_layer.hpp"
 
 namespace stretto::tool {
 
 //! What --recompute of a transformer's ops may say: nothing, the attention core, norms and what
-//! latent attention makes of theirs, all but messages.
-inline const std::vector<std::string> recompute_words{"none", "attention", "norms", "full"};
+//! latent attention makes of theirs, layer by layer in backwards, all but messages.
+inline const std::vector<std::string> recompute_words{"none", "attention", "norms", "layers", "full"};
 inline constexpr std::string_view recompute_says =
     "none, attention (scores, softmax, dropout, and what is gathered for them), norms (with latent "
-    "attention also the queries, keys and values that it makes of theirs), full";
+    "attention also the queries, keys and values that it makes of theirs), full (of a stage, whose "
+    "activations are then there at once), layers (each of them in its backward, right before its "
+    "own: of one at a time they are there)";
+
+//! Whether it is a job of its own, and not a part of backwards.
+inline bool runs_apart(std::string_view what) { return what != "none" && what != "layers"; }
+inline layers_again in_backwards(std::string_view what) {
+  return what == "layers" ? layers_again::each : layers_again::none;
+}
 
 //! The chain with a second run of such ops before each backward.
 //! @param what  one of recompute_words

@@ -86,9 +86,12 @@ unit_costs costs_of(const transformer& model, const one_stage& at,
                     const std::string& recompute) {
   const placement where{.ranks = static_cast<int>(at.parts.size()), .chunks = 1};
   const transformer_part& part = at.part();
-  const program_chain halves = transformer_chain(model, where, at.rank, at.parts, true, on);
+  const auto chain = [&](bool split) {
+    return transformer_chain(model, where, at.rank, at.parts, split, on, in_backwards(recompute));
+  };
+  const program_chain halves = chain(true);
   of_model.refuse_huge(halves);
-  const program_chain whole = transformer_chain(model, where, at.rank, at.parts, false, on);
+  const program_chain whole = chain(false);
   unit_costs made;
   made.forward = time_of(halves, 0, on);
   made.backward_input = time_of(halves, 1, on);
@@ -103,7 +106,7 @@ unit_costs costs_of(const transformer& model, const one_stage& at,
   const std::int64_t left = in_kib(kept[0].change + kept[1].change);
   made.memory_backward_input = left - made.memory_forward;
   made.memory_backward_weight = -left;
-  if (recompute != "none") add_second_run(halves, recompute, on, made);
+  if (runs_apart(recompute)) add_second_run(halves, recompute, on, made);
   made.memory_weights = in_kib(model.state_bytes(part));
   const auto across = [&](const network_message& sent) {
     return sent.bytes == 0 ? 0 : on.time({.message = sent.bytes, .far = sent.far});

@@ -86,7 +86,8 @@ std::int64_t transformer_ranks::state_bytes(const placement& where, int rank,
 program_chain transformer_ranks::chain_of(const placement& where, int rank,
                                           const std::vector<transformer_part>& parts, bool split,
                                           bool again) const {
-  program_chain chain = transformer_chain(of_model.model, where, rank, parts, split);
+  program_chain chain = transformer_chain(of_model.model, where, rank, parts, split, {},
+                                          in_backwards(recompute));
   // Without backwards nothing outlives the last op of a forward that reads it.
   if (forward_only)
     std::erase_if(chain.programs, [](const program& job) { return job.kind != job_kind::forward; });

@@ -18,7 +18,7 @@ struct transformer_ranks {
   const transformer_options& of_model;  //!< settled
   std::string layers_text;              //!< --layers
   assignment::described how;            //!< what it says
-  std::string recompute;                //!< none, attention or full
+  std::string recompute;                //!< one of recompute_words
   bool forward_only = false;
 
   //! What every stage has. In a layout E and L are where embedding and head are in any case; of a

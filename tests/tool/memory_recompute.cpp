@@ -20,12 +20,14 @@ TEST_CASE("no rank's state, gathered weights and saved need more than its limit 
     stretto::shape sizes{.ranks = 4, .microbatches = 8};
     if (!made.supports(sizes).ok()) sizes.chunks = 2;
     int told = 0;
+    bool halves = false;
     for (const char* recompute :
-         {"none", "attention", "norms", "full", "full --recompute-of 3 --recompute-count 2"}) {
+         {"none", "attention", "norms", "layers", "full", "full --recompute-of 3 --recompute-count 2"}) {
       const outcome ran = run("memory " + std::string(made.name) + " --chunks " +
                               std::to_string(sizes.chunks) +
                               " --ranks 4 --microbatches 8 --layers 16 --hidden 256 --heads 4"
                               " --sequence 256 --format json --recompute " + recompute);
+      halves |= ran.err.find("splits backwards") != std::string::npos;
       if (ran.exit != 0) continue;
       ++told;
       const json all = json::parse(ran.out);
@@ -35,8 +37,48 @@ TEST_CASE("no rank's state, gathered weights and saved need more than its limit 
         CHECK(of(need, "jobs") >= of(need, "state") + of(need, "gathered") + of(need, "saved"));
       }
     }
-    CHECK(told == (made.name == "inference" ? 1 : 5));
+    CHECK(told == (made.name == "inference" ? 1 : halves ? 5 : 6));
   });
+}
+
+TEST_CASE("layer by layer all that is kept is inputs, and what is brought back is one layer's") {
+  const std::string model =
+      " --hidden 1024 --heads 16 --sequence 1024 --vocabulary 1024 --format json --recompute ";
+  const std::string step = "1f1b --ranks 4 --microbatches 8 ";
+  const auto told = [&](const std::string& what) {
+    const outcome ran = run("memory " + step + "--layers 32" + model + what);
+    REQUIRE(ran.exit == 0);
+    return json::parse(ran.out)["need"];
+  };
+  const json layers = told("layers"), full = told("full"), none = told("none");
+  const std::int64_t input = 2 * 1024 * 1024, layer = 34 * 1024 * 1024 + 5 * 16 * 1024 * 1024;
+  // The second rank has at most three micro-batches in flight, each with a message and 7 inputs.
+  CHECK(of(layers[1], "saved") == 3 * 7 * input);
+  CHECK(of(none[1], "saved") == 3 * (8 * layer - input));
+  CHECK(of(full[1], "saved") >= 8 * layer - input);
+  CHECK(of(layers[1], "working") > layer);
+  CHECK(of(layers[1], "working") < 2 * layer);
+  CHECK(of(layers[1], "total") * 2 < of(full[1], "total") - of(full[1], "state") +
+                                         2 * of(full[1], "state"));
+  // By layer's costs a step is told to take as much, and the forwards again.
+  const test_support::temporary file("layers.json");
+  const auto compared = [&](const std::string& what) {
+    REQUIRE(run("costs --device h100 --layers 32 --tensor-parallel 1 -o " + file.path() + model.substr(0, model.find(" --format")) +
+                " --recompute " + what).exit == 0);
+    return json::parse(run("simulate " + step + "--layers even:32 --format json --layer-costs " + file.path()).out);
+  };
+  const json once = compared("none"), again = compared("layers");
+  CHECK(again["makespan"].get<double>() > 1.2 * once["makespan"].get<double>());
+  CHECK(again["makespan"].get<double>() < 1.5 * once["makespan"].get<double>());
+  tool_tests::check_refused(
+      "memory " + step + "--layers 32 --recompute layers",
+      {{"--recompute-of 2 --recompute-count 1",
+        "--recompute-of 2: does not go with --recompute layers"},
+       {"--slices 2", "--recompute layers: a slice cannot be recomputed"}});
+  CHECK(run("memory zb_h1 --ranks 2 --microbatches 2 --layers 4 --recompute layers")
+            .err.starts_with("stretto: --recompute layers: zb_h1 splits backwards"));
+  CHECK(run("memory inference --ranks 2 --microbatches 2 --layers 4 --recompute layers")
+            .err.starts_with("stretto: --recompute layers: inference has no backward"));
 }
 
 TEST_CASE("in a pair, a forward that runs again is given no second stash beside the other's") {

@@ -75,11 +75,13 @@ constexpr std::vector<transformer_part> transformer_parts(std::span<const std::i
 //! where the next stage is on the same rank one with the name "hand on" reads it.
 //! @param parts  of every stage
 //! @param on     gives the ops their times in nanoseconds; without a name: they have none
+//! @param again  backwards run forwards of layers once more, which then keep their inputs alone
 //! @throws std::invalid_argument naming the rule that the model breaks, see transformer_rule, or
 //!         what is wrong with the parts
 constexpr program_chain transformer_chain(const transformer& model, const placement& where,
                                           int rank, std::span<const transformer_part> parts,
-                                          bool split, const machine& on = {}) {
+                                          bool split, const machine& on = {},
+                                          layers_again again = layers_again::none) {
   if (const transformer_rule broken = model.broken_rule(); broken != transformer_rule::none)
     detail::transformer_breaks_rule(broken);
   const auto stages = static_cast<std::size_t>(where.stages());
@@ -87,7 +89,7 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     detail::transformer_parts_wrong("there is not a part of every stage");
   const std::vector<std::int64_t> pieces = detail::first_pieces(model, parts);
   program_chain made;
-  transformer_writer write(model, made, on);
+  transformer_writer write(model, made, on, again);
   struct chunk_place {
     std::size_t stage;
     int first_layer, head;

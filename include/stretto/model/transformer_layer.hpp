@@ -111,6 +111,13 @@ struct layer_kind {
   constexpr bool operator==(const layer_kind&) const = default;
 };
 
+//! Which forwards of layers a backward runs once more.
+enum class layers_again : std::uint8_t {
+  none,
+  each,  //!< each layer's before its backward, so that no two layers' activations are there at once
+         //!< (Megatron-LM's uniform recomputation of one layer; Chen et al. 2016)
+};
+
 //! What a stage has of a transformer.
 struct transformer_part {
   std::int64_t layers = 0;

@@ -24,8 +24,10 @@ namespace stretto {
 class transformer_writer {
  public:
   //! @param on  what ops take there, by its roofline; a machine without a name: they have no times
-  constexpr transformer_writer(const transformer& model, program_chain& out, const machine& on = {})
-      : to_(model, out, on) {}
+  //! @param again  see transformer_chain
+  constexpr transformer_writer(const transformer& model, program_chain& out, const machine& on = {},
+                               layers_again again = layers_again::none)
+      : to_(model, out, on), again_(again) {}
 
   //! The bytes of activations between stages, with what goes with them between the head's pieces.
   constexpr std::int64_t message_bytes() const {
@@ -48,10 +50,9 @@ class transformer_writer {
 
   constexpr void layer_forward(const layer_kind& kind) {
     layer& one = layers_.emplace_back();
-    one.mixes = to_.model().experts.count > 0 && !kind.dense;
-    input_ = {one.attention.forward(to_, input_.rows, kind.windowed)};
-    input_ = {one.mixes ? one.experts.forward(to_, input_.rows)
-                      : one.feed_forward.forward(to_, input_.rows)};
+    one.kind = kind;
+    one.input = input_.rows;
+    input_ = {run(one)};
   }
 
   //! So many pieces of the head, from `first` on.
@@ -108,14 +109,15 @@ class transformer_writer {
   //! From the gradient of a layer's output to that of its input.
   constexpr void layer_backward_input(int at, bool weights_too) {
     layer& one = layers_[static_cast<std::size_t>(at)];
+    if (again_ == layers_again::each) run(one);
     const std::int32_t middle =
-        one.mixes ? one.experts.backward_input(to_, gradient_.rows, weights_too)
-                : one.feed_forward.backward_input(to_, gradient_.rows, weights_too);
+        mixes(one) ? one.experts.backward_input(to_, gradient_.rows, weights_too)
+                   : one.feed_forward.backward_input(to_, gradient_.rows, weights_too);
     gradient_ = {one.attention.backward_input(to_, middle, weights_too)};
   }
   constexpr void layer_backward_weight(int at) {
     const layer& one = layers_[static_cast<std::size_t>(at)];
-    one.mixes ? one.experts.backward_weight(to_) : one.feed_forward.backward_weight(to_);
+    mixes(one) ? one.experts.backward_weight(to_) : one.feed_forward.backward_weight(to_);
     one.attention.backward_weight(to_);
   }
   constexpr int layers() const { return static_cast<int>(layers_.size()); }
@@ -126,8 +128,18 @@ class transformer_writer {
     transformer_attention attention;
     transformer_feed_forward feed_forward;
     transformer_experts experts;  // in its place
-    bool mixes = false;           // it has these
+    layer_kind kind;
+    std::int32_t input = -1;
   };
+
+  constexpr bool mixes(const layer& one) const {
+    return to_.model().experts.count > 0 && !one.kind.dense;
+  }
+  //! @return what it makes of its input
+  constexpr std::int32_t run(layer& one) {
+    const std::int32_t middle = one.attention.forward(to_, one.input, one.kind.windowed);
+    return mixes(one) ? one.experts.forward(to_, middle) : one.feed_forward.forward(to_, middle);
+  }
 
   constexpr void receive(std::string_view name, transformer_message& to, bool sums) {
     to = {to_.buffer(name, to_.row())};
@@ -143,6 +155,7 @@ class transformer_writer {
   }
 
   transformer_ops to_;
+  layers_again again_;
   transformer_message input_, gradient_;
   std::int32_t embed_mask_ = -1, embed_gradient_ = -1;
   std::vector<layer> layers_;
