@@ -107,7 +107,8 @@ TEST_CASE("every variant is emitted at compile time as at run time") {
   // Of each sort one: they take compilers long.
   constexpr int launched = v_block_search::steady * static_cast<int>(v_block_search::fills.size());
   alike<v_auto, 2>(std::integer_sequence<int, 0, launched, v_auto::blocks, v_auto::greedies,
-                                         v_auto::passes, v_auto::ends, v_auto::closed>{});
+                                         v_auto::passes, v_auto::ends, v_auto::closed,
+                                         v_auto::drains>{});
 }
 
 TEST_CASE("the same variant is picked at compile time and at run time") {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "stretto/check/all.hpp"
+#include "stretto/plan/emit_jobs.hpp"
 #include "stretto/schedule/all.hpp"
 #include "support/measured_order.hpp"
 
@@ -187,4 +188,50 @@ TEST_CASE("a closed form that needs more than a limit says so, and not that jobs
       refused(v_half{}, ranks, microbatches);
       refused(v_min{}, ranks, microbatches);
     }
+}
+
+TEST_CASE("no search on a V is longer than fill-drain there that fits, however long the hops") {
+  using namespace stretto::schedule;
+  std::mt19937 random(20261201);
+  const auto up_to = [&](unsigned most) { return static_cast<int>(random() % most) + 1; };
+  int fitting = 0;
+  for (int round = 0; round < 150; ++round) {
+    shape sizes{.ranks = up_to(6), .microbatches = up_to(round % 10 == 0 ? 16 : 24), .chunks = 2};
+    if (round % 10 != 0) sizes.chunks = up_to(4);
+    stretto::unit_costs costs{up_to(12), up_to(12), up_to(12), up_to(80) - 1};
+    costs.serial_links = round % 3 == 2;
+    stretto::job_table table(sizes.ranks, sizes.chunks, costs);
+    if (round % 2 == 1) {  // of some micro-batches whole backwards take less than their halves
+      table.add_class();
+      for (int k = 0; k < sizes.microbatches; ++k) table.classes.push_back(up_to(2) - 1);
+      for (int rank = 0; rank < sizes.ranks; ++rank)
+        for (int chunk = 0; chunk < sizes.chunks; ++chunk)
+          table.at(1, rank, chunk, stretto::job_kind::backward).time -= up_to(6) - 1;
+    }
+    for (int rank = 0; rank < sizes.ranks; ++rank)
+      table.limit.push_back(std::int64_t{sizes.chunks} * sizes.microbatches + up_to(3) - 1 -
+                            (round % 7 == 0));
+    const auto measured = [&](const auto& schedule) {
+      stretto::job_lists lists;
+      REQUIRE(stretto::emit_jobs(schedule, sizes, {}, table.view(), lists).ok());
+      return support::measure_lists({.rows = lists.rows(),
+                                     .where = stretto::place(schedule.placed(), sizes),
+                                     .microbatches = sizes.microbatches,
+                                     .costs = table.view()});
+    };
+    CAPTURE(round);
+    const auto theirs = measured(gpipe{.placement = stretto::placement_kind::wave});
+    if (!theirs.fits) continue;
+    ++fitting;
+    for (const auto objective : {objective_kind::flush, objective_kind::span}) {
+      const auto not_longer_than = [&](const auto& ours) {
+        REQUIRE(ours.fits);
+        if (objective == objective_kind::flush) CHECK(ours.makespan <= theirs.makespan);
+        if (objective == objective_kind::span) CHECK(ours.span <= theirs.span);
+      };
+      not_longer_than(measured(zbv_greedy{.objective = objective}));
+      if (round % 10 == 0) not_longer_than(measured(v_auto{.objective = objective}));
+    }
+  }
+  CHECK(fitting > 120);
 }

@@ -70,7 +70,7 @@ constexpr bool emits_alone = [] {
   return schedule.emit(sizes, costs, out).ok();
 }();
 static_assert(emits_alone<zbv_greedy, 2, zbv_greedy::waves - 1>);
-static_assert(emits_alone<zb_auto, 1, zb_auto::variants - 1>);
+static_assert(emits_alone<zb_auto, 1, zb_auto::light - 1>);
 
 // The default of each is a policy and serves a plain shape, of one chunk or of the two of a V.
 template <class... Schedules>

@@ -363,7 +363,7 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
        {"--data-parallel 8: takes no value in plan", ""}},
       {"schedule 1f1b --ranks 2 --microbatches 2 -o /no/such/folder/x", {"-o /no", "written"}},
       {"schedule zb_auto --ranks 2 --microbatches 2 --variant 999",
-       {"--variant 999", "there are 36, numbered from 0"}},
+       {"--variant 999", "there are 38, numbered from 0"}},
       {"assign --layers 9,8 --limit 40 --weights 3",
        {"--limit 40: with --layers 9,8 rank 0", "needs 45"}},
       {"assign --layers 9,8 --hides 3", {"--hides: assign has no such", ""}},

@@ -8,6 +8,7 @@
 #include "stretto/schedule/parts/form_search.hpp"
 #include "stretto/schedule/parts/v_block.hpp"
 #include "stretto/schedule/parts/v_block_search.hpp"
+#include "stretto/schedule/parts/wave_fill_drain.hpp"
 #include "stretto/schedule/v_1f1b.hpp"
 #include "stretto/schedule/v_half.hpp"
 #include "stretto/schedule/v_min.hpp"
@@ -28,15 +29,16 @@ struct v_auto {
   int variant = -1;  //!< a single one, 0 to variants - 1; -1: the best of all
 
   //! Blocks within the limits, the greedy V, once more blocks with one activation of a chunk less
-  //! (what is found with a little less memory is then seldom lost), closed forms, and both of blocks
-  //! with each of the other ends.
+  //! (what is found with a little less memory is then seldom lost), closed forms, both of blocks
+  //! with each of the other ends, and the greedy V's fill-drain.
   static constexpr int blocks = v_block_search::variants;
-  static constexpr int greedies = blocks + zbv_greedy::variants;
+  static constexpr int greedies = blocks + zbv_greedy::drains;
   static constexpr int passes = greedies + blocks;
   using forms = form_search<v_half, v_min, v_1f1b, hanayo>;
   static constexpr int ends = passes + forms::variants;
   static constexpr int closed = ends + 2 * v_block_search::cooled_variants;
-  static constexpr int variants = closed + 2 * v_block_search::closed_variants;
+  static constexpr int drains = closed + 2 * v_block_search::closed_variants;
+  static constexpr int variants = drains + fill_drain_search::variants;
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
   constexpr verdict supports(const shape& sizes) const {
@@ -46,6 +48,7 @@ struct v_auto {
   constexpr int capacity(const shape& sizes) const { return v_streams * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
                                 job_sink* out = nullptr) const {
+    if (tried >= drains) return fill_drain_search{objective}.run(sizes, table, tried - drains, out);
     if (tried >= ends) {
       const bool closes = tried >= closed;
       const auto search = laid_blocks(closes ? v_end_kind::close_up : v_end_kind::cool_down);

@@ -44,10 +44,12 @@ struct zb_auto {
        .patience = 2},
   }};
   static constexpr int passes = 8;  //!< the authors'
-  //! These in every room, then the closed forms, which all fit the smallest, then the rules'.
+  //! These in every room, then the closed forms, which all fit the smallest, then the rules',
+  //! then the closed forms that pay where whole backwards take less.
   static constexpr int forms = passes * kept_room::count;
   static constexpr int waves = forms + static_cast<int>(std::size(zb_forms));
-  static constexpr int variants = waves + wave_search::variants(rules.size());
+  static constexpr int light = waves + wave_search::variants(rules.size());
+  static constexpr int variants = light + static_cast<int>(std::size(zb_light_forms));
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
   constexpr verdict supports(const shape& sizes) const {
@@ -59,7 +61,8 @@ struct zb_auto {
                                 job_sink* out = nullptr) const {
     return tried < forms   ? run(sizes, table, tried, out)
            : tried < waves ? run_form(sizes, table, zb_forms[tried - forms], out)
-                           : search().run(sizes, table, tried - waves, out);
+           : tried < light ? search().run(sizes, table, tried - waves, out)
+                           : run_form(sizes, table, zb_light_forms[tried - light], out);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is

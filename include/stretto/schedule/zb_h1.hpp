@@ -42,23 +42,9 @@ struct zb_h1 {
  private:
   static constexpr void push_partial(const shape& sizes, int rank, job_sink& out) {
     const int count = sizes.microbatches;
-    const auto push = [&](job_kind kind, int microbatch) {
-      out.push(rank, {rank, microbatch, 0, kind});
-    };
-    const int warmup = sizes.ranks - rank;
     const int late = rank < count - 1 ? rank : count - 1;
-    // 1. Warm-up: min(p - r, m) forwards.
-    for (int k = 0; k < warmup && k < count; ++k) push(job_kind::forward, k);
-    // 2. A backward and the next forward, while there is one: of the first min(r, m - 1) micro-
-    //    batches and of the last only for the input.
-    for (int k = 0; k < count; ++k) {
-      const bool halves = rank > 0 && (k < late || k == count - 1);
-      push(halves ? job_kind::backward_input : job_kind::backward, k);
-      if (k + warmup < count) push(job_kind::forward, k + warmup);
-    }
-    // 3. The weights: the last first, whose inputs are still at hand, then in order.
-    if (rank > 0) push(job_kind::backward_weight, count - 1);
-    for (int k = 0; k < late; ++k) push(job_kind::backward_weight, k);
+    push_late_weights(sizes, rank, sizes.ranks - rank, late, out, late_kind::first,
+                      [&](int k) { return rank == 0 || k + 1 < count; });
   }
 };
 

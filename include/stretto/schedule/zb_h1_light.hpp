@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/parts/late_weights.hpp"
 
 namespace stretto::schedule {
 
@@ -19,23 +20,10 @@ struct zb_h1_light {
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const int count = sizes.microbatches;
     for (int rank = 0; rank < sizes.ranks; ++rank) {
-      const auto push = [&](job_kind kind, int microbatch) {
-        out.push(rank, {rank, microbatch, 0, kind});
-      };
       const int warmup = sizes.ranks - rank;
       const int late = rank < count ? rank : count;
-      // 1. Warm-up: min(p - r, m) forwards.
-      for (int k = 0; k < warmup && k < count; ++k) push(job_kind::forward, k);
-      for (int k = 0; k < count; ++k) {
-        const bool steady = k + warmup < count;
-        // 2. Steady: min(r, m) backwards for the input, then whole ones, and a forward each.
-        if (k < late || !steady) push(job_kind::backward_input, k);
-        if (k >= late) push(steady ? job_kind::backward : job_kind::backward_weight, k);
-        if (steady) push(job_kind::forward, k + warmup);
-        // 3. Cool-down: both halves, one after the other.
-      }
-      // 4. The weights put off.
-      for (int k = 0; k < late; ++k) push(job_kind::backward_weight, k);
+      push_late_weights(sizes, rank, warmup, late, out, late_kind::first,
+                        [&](int k) { return k + warmup < count; });
     }
     return {};
   }

@@ -7,6 +7,7 @@
 #include "stretto/schedule/parts/emit_best.hpp"
 #include "stretto/schedule/parts/form_search.hpp"
 #include "stretto/schedule/parts/round_search.hpp"
+#include "stretto/schedule/parts/wave_fill_drain.hpp"
 #include "stretto/schedule/parts/wave_rules.hpp"
 #include "stretto/schedule/parts/wave_search.hpp"
 #include "stretto/schedule/variants.hpp"
@@ -54,10 +55,11 @@ struct zbv_greedy {
   }};
   //! The rules in every room, and as the last resort micro-batches one by one; then the rounds,
   //! which find what their authors' generators do, the first ZB-VPP's, too, whatever the costs;
-  //! then ZB-V's fixed order.
+  //! then ZB-V's fixed order, and fill-drain.
   static constexpr int waves = wave_search::variants(rules.size());
   static constexpr int fixed = waves + round_search::variants;
-  static constexpr int variants = fixed + form_search<zbv>::variants;
+  static constexpr int drains = fixed + form_search<zbv>::variants;
+  static constexpr int variants = drains + fill_drain_search::variants;
 
   constexpr placement_kind placed() const { return placement_kind::wave; }
   constexpr verdict supports(const shape& sizes) const {
@@ -70,9 +72,10 @@ struct zbv_greedy {
   constexpr int capacity(const shape& sizes) const { return 3 * sizes.chunks * sizes.microbatches; }
   constexpr variant_score score(const shape& sizes, const job_table_view& table, int tried,
                                 job_sink* out = nullptr) const {
-    return tried < waves   ? search().run(sizes, table, tried, out)
-           : tried < fixed ? rounds().run(sizes, table, tried - waves, out)
-                           : forms().run(sizes, table, tried - fixed, out);
+    return tried < waves    ? search().run(sizes, table, tried, out)
+           : tried < fixed  ? rounds().run(sizes, table, tried - waves, out)
+           : tried < drains ? forms().run(sizes, table, tried - fixed, out)
+                            : fill_drain_search{objective}.run(sizes, table, tried - drains, out);
   }
   //! @return fault::over_limit when a rank's limit is too small for even one micro-batch at a time:
   //!         `rank` is the one that needs most, `limit` its own, `amount` the smallest that is
@@ -87,9 +90,10 @@ struct zbv_greedy {
   constexpr form_search<zbv> forms() const { return {objective}; }
   //! Whether the single variant that is asked for does.
   constexpr bool serves(const shape& sizes) const {
-    return variant < waves   ? search().serves(sizes, variant)
-           : variant < fixed ? rounds().serves(sizes, variant - waves)
-                             : forms().serves(sizes, variant - fixed);
+    return variant < waves    ? search().serves(sizes, variant)
+           : variant < fixed  ? rounds().serves(sizes, variant - waves)
+           : variant < drains ? forms().serves(sizes, variant - fixed)
+                              : true;
   }
 };
 
