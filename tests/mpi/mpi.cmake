@@ -1,7 +1,7 @@
 set(MPI_CXX_SKIP_MPICXX TRUE)
 find_package(MPI REQUIRED COMPONENTS CXX)
 
-# The program that mpirun starts, and the test that starts mpirun.
+# The programs that mpirun starts, and the test that starts mpirun.
 set(STRETTO_MPIRUN "${MPIEXEC_EXECUTABLE}")
 execute_process(COMMAND "${MPIEXEC_EXECUTABLE}" --version OUTPUT_VARIABLE stretto_mpi_version
   ERROR_QUIET)
@@ -16,8 +16,11 @@ if(stretto_mpi_version MATCHES "Open MPI|OpenRTE")
 endif()
 string(APPEND STRETTO_MPIRUN " ${MPIEXEC_NUMPROC_FLAG}")
 
-add_executable(test_mpi_ranks mpi/program/ranks.cpp)
-target_include_directories(test_mpi_ranks PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-target_link_libraries(test_mpi_ranks PRIVATE stretto::stretto stretto_executor_mpi MPI::MPI_CXX)
-set_target_properties(test_mpi_ranks PROPERTIES
-  RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
+foreach(program ranks ends)
+  add_executable(test_mpi_${program} mpi/program/${program}.cpp)
+  target_include_directories(test_mpi_${program} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(test_mpi_${program}
+    PRIVATE stretto::stretto stretto_executor_mpi MPI::MPI_CXX)
+  set_target_properties(test_mpi_${program} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
+endforeach()

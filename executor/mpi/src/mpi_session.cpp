@@ -118,6 +118,20 @@ class exchange {
   mpi_requests out_;
 };
 
+//! @param last_words  said by whoever does end all
+template <class Say>
+[[noreturn]] void end_all(int process, int code, const Say& last_words) noexcept {
+  std::fflush(nullptr);
+  // The first ends all. When several ask at once, or one while another finalises, Open MPI 4.1's
+  // mpirun may crash or never end; and it drops what processes have printed that it has not read
+  // yet.
+  std::this_thread::sleep_for(std::min(process, 4) * std::chrono::seconds(1));
+  last_words();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  MPI_Abort(MPI_COMM_WORLD, code);
+  std::_Exit(code);
+}
+
 }  // namespace
 
 mpi_session::mpi_session() : state_(std::make_shared<state>()) {
@@ -142,9 +156,13 @@ mpi_session::mpi_session() : state_(std::make_shared<state>()) {
   MPI_Comm_rank(state_->control, &state_->process);
   MPI_Comm_size(state_->control, &state_->processes);
   state_->news.emplace(state_->control);
+  state_->exceptions = std::uncaught_exceptions();
 }
 
 mpi_session::~mpi_session() {
+  // Its text is not to be had before somebody catches it.
+  if (std::uncaught_exceptions() > state_->exceptions && failure().empty())
+    abandon("an exception has ended its session");
   bool well = !mpi_requests::any_given_up() && failure().empty();
   try {
     if (well && state_->finalises) well = state_->news->leave();
@@ -163,7 +181,16 @@ mpi_session::~mpi_session() {
     } catch (const std::exception&) {
       // Who does not come has died, or was ended already.
     }
-    if (any_given_up) abort(1);
+    // Not by then: what was to be told in the exchange.
+    if (any_given_up || mpi_requests::any_given_up()) {
+      const std::string why = failure();
+      end_all(state_->process, 1, [&] {
+        std::fprintf(stderr,
+                     "stretto: process %d ends all processes: messages are under way, which MPI "
+                     "cannot take back%s%s\n",
+                     state_->process, why.empty() ? "" : "; ", why.c_str());
+      });
+    }
   }
   if (!state_->finalises) return;
   state_->news->free();
@@ -219,14 +246,7 @@ void mpi_session::abandon(std::string_view why) noexcept {
 }
 
 void mpi_session::abort(int code) noexcept {
-  std::fflush(nullptr);
-  // The first ends all. When several ask at once, or one while another finalises, Open MPI 4.1's
-  // mpirun may crash or never end; and it drops what processes have printed that it has not read
-  // yet.
-  std::this_thread::sleep_for(std::min(state_->process, 4) * std::chrono::seconds(1) +
-                              std::chrono::milliseconds(300));
-  MPI_Abort(MPI_COMM_WORLD, code);
-  std::_Exit(code);
+  end_all(state_->process, code, [] {});
 }
 
 }  // namespace stretto::executor

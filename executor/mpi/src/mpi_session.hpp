@@ -14,6 +14,7 @@ struct mpi_session::state {
   int process = 0;
   int processes = 1;
   bool finalises = false;
+  int exceptions = 0;                // under way when it was made
   std::string library{};             // its name and version
   MPI_Comm control = MPI_COMM_NULL;  // of the exchanges
   int exchanges = 0;

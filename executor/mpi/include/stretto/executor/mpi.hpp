@@ -21,7 +21,10 @@ class mpi_session final : public bootstrap {
   mpi_session();
   //! Finalises MPI, which waits for the other processes to do the same. After a step that failed it
   //! waits a second at most for them to come as well, so that each can have told what it knows;
-  //! when messages of any of them are under way MPI cannot be finalised, and all call abort().
+  //! when messages of any of them are under way, or one has not come, MPI cannot be finalised: then
+  //! one says to standard error what it knows of the failure, and ends all with code 1. So catch
+  //! exceptions in the session's scope: of one that leaves it the others are told as of a failure,
+  //! and no handler behind may come to say more.
   ~mpi_session() override;
   mpi_session(const mpi_session&) = delete;
   mpi_session& operator=(const mpi_session&) = delete;

@@ -1,0 +1,39 @@
+// How sessions end, and what the others learn of it: mpi/program/ends.cpp says what they do.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "start.hpp"
+
+namespace {
+
+using test_support::outcome;
+
+outcome end(int processes, const std::string& what) {
+  return mpi_test::start(processes, what, STRETTO_ENDS_PATH);
+}
+
+}  // namespace
+
+TEST_CASE("who leaves its session by an exception has failed, and whoever ends all says so") {
+  const std::string failure = "process 1 has failed: an exception has ended its session";
+  const outcome in_step = end(2, "exception");
+  mpi_test::expect_failure(in_step);
+  mpi_test::expect(in_step, "process 0: step 1, rank 0, instruction ");
+  mpi_test::expect(in_step, failure);
+  CHECK_MESSAGE(in_step.err.find("stretto: process 0 ends all processes: messages are under way, "
+                                 "which MPI cannot take back; " +
+                                 failure + '\n') != std::string::npos,
+                in_step.err);
+  // With nothing under way MPI is finalised, and the exception arrives.
+  const outcome alone = end(2, "exception-alone");
+  CHECK_MESSAGE(alone.exit == 4, alone.out, alone.err);
+  mpi_test::expect(alone, "behind the session: nobody has caught this\n");
+}
+
+TEST_CASE("who never comes to its end after a failure is not waited for") {
+  const outcome never = end(2, "never");
+  mpi_test::expect_failure(never);
+  CHECK_MESSAGE(never.err.find("stretto: process 0 ends all processes: ") != std::string::npos,
+                never.err);
+}

@@ -1,0 +1,67 @@
+// How sessions end: in peace, by an exception that leaves them, and beside a process that never does.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "job_part.hpp"
+#include "stretto/executor/engine.hpp"
+#include "stretto/executor/mpi.hpp"
+#include "stretto/schedule/interleaved.hpp"
+
+using namespace stretto;
+using mpi_test::job_part;
+using session = executor::mpi_session;
+
+namespace {
+
+void say(const session& between, const std::string& text) {
+  std::cout << "process " << between.process() << ": " << text << std::endl;
+}
+
+//! Process 1 leaves its session by an exception between steps; the others are in a step, or at their
+//! end.
+void leave_by_exception(session& between, bool in_step) {
+  const auto made = mpi_test::plans_of(schedule::interleaved{}, between.processes(), 256);
+  job_part here(*made, between.process(), 1, make_mpi_transport(between));
+  here.engine->step();
+  if (between.process() == 1) throw std::runtime_error("nobody has caught this");
+  try {
+    if (in_step) here.engine->step();
+  } catch (const executor::execution_error& caught) {
+    say(between, caught.what());
+  }
+}
+
+//! Process 0 has failed with no message under way; process 1 hears, and never comes to its end.
+void never_end(session& between) {
+  if (between.process() == 0) return between.abandon("no room on the disk");
+  while (between.failure().empty()) std::this_thread::yield();
+  while (true) pause();
+}
+
+void run(session& between, const std::string& what) {
+  if (what == "exception" || what == "exception-alone")
+    leave_by_exception(between, what == "exception");
+  else if (what == "never")
+    never_end(between);
+  else
+    throw std::runtime_error("there is no '" + what + "'");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  try {
+    session between;
+    run(between, what);
+    return 0;
+  } catch (const std::exception& wrong) {
+    std::cout << "behind the session: " << wrong.what() << std::endl;
+    return 4;
+  }
+}
