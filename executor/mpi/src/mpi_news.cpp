@@ -17,6 +17,10 @@ int processes_of(MPI_Comm job) {
   return count;
 }
 
+time_point a_second_from_now() {
+  return std::chrono::steady_clock::now() + std::chrono::seconds(1);
+}
+
 }  // namespace
 
 mpi_news::mpi_news(MPI_Comm job) : left_at_(static_cast<std::size_t>(processes_of(job))) {
@@ -37,8 +41,7 @@ std::string mpi_news::failure() {
 
 void mpi_news::fail(std::string_view why) {
   const std::lock_guard lock(calling_);
-  tell(failed, why.substr(0, most_words),
-       std::chrono::steady_clock::now() + std::chrono::seconds(1));
+  tell(failed, why.substr(0, most_words), a_second_from_now());
   if (failure_.empty())
     failure_ = "process " + std::to_string(process_) + " has failed: " + std::string(why);
 }
@@ -64,17 +67,17 @@ bool mpi_news::leave() {
   return failure_.empty();
 }
 
-//! Until all have heard, one has failed, or the time has come. Others may be telling, too, until
-//! this one has heard.
+//! Until all have heard or the time has come; without a limit until a second after one has failed,
+//! which may hear nothing more. Others may be telling, too, until this one has heard.
 void mpi_news::tell(tag what, std::string_view words, time_point limit) {
   mpi_requests out(on_, "what other processes are told", left_at_.size(), most_words);
   std::copy_n(reinterpret_cast<const std::byte*>(words.data()), words.size(), out.memory());
   for (int other = 0; other < static_cast<int>(left_at_.size()); ++other)
     if (other != process_) out.send(0, words.size(), other, what);
   patience pause;
-  while (!out.done() && std::chrono::steady_clock::now() < limit &&
-         (what == failed || failure_.empty())) {
+  while (!out.done() && std::chrono::steady_clock::now() < limit) {
     hear();
+    if (limit == time_point::max() && !failure_.empty()) limit = a_second_from_now();
     pause.wait();
   }
 }

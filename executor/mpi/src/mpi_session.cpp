@@ -65,7 +65,8 @@ class exchange {
   static constexpr int last_tag = 32767;  // which every MPI has
 
   void look_for_failures() {
-    if (const std::string lost = with_.ending ? "" : with_.news->failure(); !lost.empty())
+    // In the end, too: others wait for this one to hear that they had left.
+    if (const std::string lost = with_.news->failure(); !with_.ending && !lost.empty())
       throw bootstrap_error(name_ + " is not complete: " + lost);
   }
   bool gets(int process) const { return to_all_ || process == 0; }
