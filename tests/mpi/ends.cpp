@@ -37,3 +37,10 @@ TEST_CASE("who never comes to its end after a failure is not waited for") {
   CHECK_MESSAGE(never.err.find("stretto: process 0 ends all processes: ") != std::string::npos,
                 never.err);
 }
+
+TEST_CASE("engines that follow one another, whoever destroys which first, use the same communicators") {
+  const outcome many = end(3, "engines");
+  CHECK_MESSAGE(many.exit == 0, many.out, many.err);
+  for (const char* process : {"process 0", "process 1", "process 2"})
+    mpi_test::expect(many, process + std::string(": 3 communicators\n"));
+}

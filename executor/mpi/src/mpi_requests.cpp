@@ -104,12 +104,16 @@ bool mpi_requests::done() {
 void mpi_requests::give_up() noexcept {
   if (memory_ == nullptr) return;
   // Sends cannot be taken back, and a receive that is being filled cannot be cancelled.
-  given_up.store(true, std::memory_order_release);
+  one_is_given_up();
   static_cast<void>(memory_.release());
 }
 
 bool mpi_requests::any_given_up() {
   return given_up.load(std::memory_order_acquire);
+}
+
+void mpi_requests::one_is_given_up() {
+  given_up.store(true, std::memory_order_release);
 }
 
 }  // namespace stretto::executor

@@ -55,6 +55,8 @@ class mpi_requests {
   bool complete(const mpi_watch* watch, time_point limit = time_point::max());
   //! Whether any were given up in this process, so that MPI cannot be finalised.
   static bool any_given_up();
+  //! One of another kind was, too.
+  static void one_is_given_up();
 
  private:
   void give_up() noexcept;

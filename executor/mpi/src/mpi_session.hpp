@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "mpi_communicators.hpp"
 #include "mpi_news.hpp"
 #include "stretto/executor/mpi.hpp"
 
@@ -21,6 +22,7 @@ struct mpi_session::state {
   bool ending = false;  // failures are known, and nobody is to hear of them any more
   std::string broken{};
   std::optional<mpi_news> news{};
+  mpi_communicators communicators{};  // of transports
 };
 
 }  // namespace stretto::executor

@@ -24,16 +24,16 @@ using state = mpi_session::state;
 
 class mpi_transport final : public transport {
  public:
-  mpi_transport(mpi_session& between, const state& with, std::chrono::nanoseconds opening)
+  mpi_transport(mpi_session& between, state& with, std::chrono::nanoseconds opening)
       : between_(between), with_(with), opening_(opening), lost_(between) {
     if (opening <= std::chrono::nanoseconds::zero())
       throw plan_error("the time for opening the MPI transport must be positive");
   }
   ~mpi_transport() override {
-    // Freeing is collective, and MPI_Finalize does it as well.
     sends_.clear();
     receives_.clear();
     groups_.clear();
+    if (by_.on != MPI_COMM_NULL && !mpi_requests::any_given_up()) with_.communicators.put_back(by_);
   }
 
   void open(std::span<const plan_view> plans, monitor& watch) override {
@@ -45,11 +45,11 @@ class mpi_transport final : public transport {
       const component library{"MPI", with_.library};
       agree(plans, {&library, 1}, between_, limit);
       find_ranks(plans, limit);
+      find_communicator(limit);
     } catch (const bootstrap_error& wrong) {
       throw plan_error(std::string("the MPI transport cannot be opened: ") + wrong.what());
     }
     ranks_ = static_cast<int>(process_of_.size());
-    make_communicator(limit);
     step_ = &watch;
     watch_.emplace(watch.stop_flag(), lost_, *with_.news);
     check_tags(plans);
@@ -125,22 +125,11 @@ class mpi_transport final : public transport {
     }
   }
 
-  //! A communicator of its own, so that transports cannot take one another's messages.
-  void make_communicator(time_point limit) {
-    MPI_Request made = MPI_REQUEST_NULL;
-    must_succeed(MPI_Comm_idup(with_.control, &comm_, &made), "the MPI transport's communicator");
-    patience pause;
-    int done = 0;
-    while (true) {
-      must_succeed(MPI_Test(&made, &done, MPI_STATUS_IGNORE), "the MPI transport's communicator");
-      if (done != 0) break;
-      if (std::chrono::steady_clock::now() >= limit)
-        throw plan_error(
-            "the MPI transport cannot be opened: a process does not come for the "
-            "communicator");
-      pause.wait();
-    }
-    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  void find_communicator(time_point limit) {
+    mpi_communicators& all = with_.communicators;
+    by_ = all.take(with_.control, between_.all_gather("communicators", all.unused(), limit), limit);
+    if (by_.on == MPI_COMM_NULL)
+      throw bootstrap_error("a process does not come for the communicator");
   }
 
   //! One for each channel, and for each pair of members of each group.
@@ -148,7 +137,7 @@ class mpi_transport final : public transport {
   void check_tags(std::span<const plan_view> plans) const {
     int* most = nullptr;
     int found = 0;
-    MPI_Comm_get_attr(comm_, MPI_TAG_UB, &most, &found);
+    MPI_Comm_get_attr(by_.on, MPI_TAG_UB, &most, &found);
     std::size_t groups = 0;
     for (const plan_view& plan : plans) groups = std::max(groups, plan.groups.size());
     const double wanted = static_cast<double>(groups + 1) * ranks_ * ranks_;
@@ -171,7 +160,7 @@ class mpi_transport final : public transport {
         const mpi_channel::place at{from, to, process_of_.at(sends ? to : from),
                                     tag_of(0, from, to)};
         (sends ? sends_ : receives_)[name] =
-            std::make_unique<mpi_channel>(comm_, at, largest, *watch_);
+            std::make_unique<mpi_channel>(by_.on, at, largest, *watch_);
       }
   }
 
@@ -190,17 +179,17 @@ class mpi_transport final : public transport {
       if (bytes / info.count > std::numeric_limits<int>::max() - 4096)
         throw plan_error("group " + std::to_string(number) +
                          ": what a member sums or gathers is too large " + "for MPI");
-      groups_[{number, plan.rank}] = std::make_unique<mpi_group>(comm_, std::move(at), *watch_);
+      groups_[{number, plan.rank}] = std::make_unique<mpi_group>(by_.on, std::move(at), *watch_);
     }
   }
 
   mpi_session& between_;
-  const state& with_;
+  state& with_;
   std::chrono::nanoseconds opening_;
   bool opening_began_ = false;
   int ranks_ = 0;
   std::map<int, int> process_of_;
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  mpi_communicators::numbered by_;
   const monitor* step_ = nullptr;
   lost_peers lost_;
   std::optional<mpi_watch> watch_;

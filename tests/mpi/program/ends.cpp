@@ -18,6 +18,18 @@ using session = executor::mpi_session;
 
 namespace {
 
+int made = 0;
+
+}  // namespace
+
+// In the place of MPI's, as its interface for profiling allows.
+extern "C" int MPI_Comm_idup(MPI_Comm of, MPI_Comm* fresh, MPI_Request* when) {
+  ++made;
+  return PMPI_Comm_idup(of, fresh, when);
+}
+
+namespace {
+
 void say(const session& between, const std::string& text) {
   std::cout << "process " << between.process() << ": " << text << std::endl;
 }
@@ -43,9 +55,30 @@ void never_end(session& between) {
   while (true) pause();
 }
 
+//! Engines that processes destroy in different orders: three are there at once.
+void make_many_engines(session& between) {
+  const auto made_plans = mpi_test::plans_of(schedule::interleaved{}, between.processes(), 256);
+  const auto make = [&] {
+    auto here = std::make_unique<job_part>(*made_plans, between.process(), 1,
+                                           make_mpi_transport(between));
+    here->engine->step();
+    return here;
+  };
+  for (int round = 0; round < 5; ++round) {
+    auto first = make();
+    auto second = make();
+    (between.process() == 0 ? first : second).reset();
+    const auto third = make();
+    third->engine->step();
+  }
+  say(between, std::to_string(made) + " communicators");
+}
+
 void run(session& between, const std::string& what) {
   if (what == "exception" || what == "exception-alone")
     leave_by_exception(between, what == "exception");
+  else if (what == "engines")
+    make_many_engines(between);
   else if (what == "never")
     never_end(between);
   else
