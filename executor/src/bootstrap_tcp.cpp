@@ -98,9 +98,13 @@ class tcp_bootstrap final : public bootstrap {
         what = receive_all(socket_.get(), reinterpret_cast<char*>(&magic), sizeof magic, limit);
       if (what == moved::all) return magic;
       // Somebody answers in the place of process 0, and hangs up while that is not there: a proxy,
-      // or an earlier run that is just ending.
+      // an earlier run that is just ending, or what this process has left itself.
       constexpr auto pause = std::chrono::milliseconds(50);
-      if (what == moved::late || std::chrono::steady_clock::now() + pause >= limit) must(what, "");
+      if (what == moved::late) must(what, "");
+      if (std::chrono::steady_clock::now() + pause >= limit)
+        throw bootstrap_error("what is at " + store_ +
+                              " closes every connection: process 0 is not there, or is one that "
+                              "this process has left already");
       std::this_thread::sleep_for(pause);
       socket_.reset();
     }

@@ -30,6 +30,11 @@ std::string gathering::join(int process, const std::string& from, const std::str
   return wrong;
 }
 
+bool gathering::has_left(int process) const {
+  const auto at = static_cast<std::size_t>(process);
+  return process >= 0 && at < members_.size() && members_[at].left;
+}
+
 void gathering::leave(int process, const std::string& why) {
   member& mine = members_[static_cast<std::size_t>(process)];
   if (!mine.left) leavers_.push_back({process, why});

@@ -16,6 +16,8 @@ class gathering {
   //! @param objection  what is already known to be wrong with it; empty: nothing
   //! @return why the process cannot come; empty: it has come
   std::string join(int process, const std::string& from, const std::string& objection = {});
+  //! Whether the process had come, and is there no more.
+  bool has_left(int process) const;
   //! @param why  as in "process 3 has failed"; empty: it leaves in peace
   void leave(int process, const std::string& why = {});
   //! Why those who are missing cannot even be turned away.

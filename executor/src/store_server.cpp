@@ -156,15 +156,17 @@ bool store_server::greet(client& with) {
   if (with.in.size() < sizeof head + head.name) return true;
   const std::string job = with.in.substr(sizeof head, head.name);
   with.in.erase(0, sizeof head + head.name);
-  std::string welcome;
-  append(welcome, wire::welcome_magic);
-  with.out.push_back(std::make_shared<const std::string>(std::move(welcome)));
   std::string wrong;
   if (job != job_)
     wrong = "it belongs to job '" + job + "', process 0 to '" + job_ + "'";
   else if (head.processes != processes_)
     wrong = "it is one of " + std::to_string(head.processes) + " processes, process 0 of " +
             std::to_string(processes_);
+  // It comes for the next process 0 at this port, and tries again where nobody answers.
+  if (wrong.empty() && all_.has_left(head.process)) return false;
+  std::string welcome;
+  append(welcome, wire::welcome_magic);
+  with.out.push_back(std::make_shared<const std::string>(std::move(welcome)));
   wrong = all_.join(head.process, with.from, wrong);
   if (wrong.empty())
     with.process = head.process;

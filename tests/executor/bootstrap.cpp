@@ -66,6 +66,8 @@ struct listener {
     sockaddr_in at{};
     at.sin_family = AF_INET;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int on = 1;  // for whoever is to listen here next
+    REQUIRE(::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
     REQUIRE(::bind(socket, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
     REQUIRE(::listen(socket, 64) == 0);
     socklen_t size = sizeof at;
@@ -87,6 +89,9 @@ int stranger(int port, const std::string& words) {
   REQUIRE(::write(socket, words.data(), words.size()) == static_cast<ssize_t>(words.size()));
   return socket;
 }
+
+//! What process 1 of 2 says first.
+const std::string own_hello("1otterts\1\0\0\0\2\0\0\0\5\0\0\0\0\0\0\0a job", 29);
 
 //! The settings of one process of a job at the port.
 tcp_settings settings(int process, int processes, const listener& at) {
@@ -345,8 +350,7 @@ TEST_CASE("who has failed is known between exchanges, and who has left in peace 
   }
   SUBCASE("one dies") {
     made.push_back(make_tcp_bootstrap(settings(0, 2, at), later()));
-    std::string hello("1otterts\1\0\0\0\2\0\0\0\5\0\0\0\0\0\0\0", 24);
-    const int dying = stranger(at.port, hello + "a job");
+    const int dying = stranger(at.port, own_hello);
     std::string welcome(24, '\0');
     REQUIRE(::recv(dying, welcome.data(), welcome.size(), MSG_WAITALL) == 24);
     CHECK(made[0]->failure().empty());
@@ -503,6 +507,27 @@ TEST_CASE("who hangs up in the place of process 0 is not the end of it") {
   for (int time = 0; time < 2; ++time) ::close(::accept(at.socket, nullptr, nullptr));
   const auto first = make_tcp_bootstrap(settings(0, 2, at), later());
   waiting.join();
+  together({[&] { first->barrier("plans", later()); }, [&] { second->barrier("plans", later()); }});
+}
+
+TEST_CASE("who has left meets the others at the same port again, though process 0 leaves later") {
+  const listener at;
+  auto first = make_tcp_bootstrap(settings(0, 2, at), later());
+  auto second = make_tcp_bootstrap(settings(1, 2, at), later());
+  SUBCASE("after it has left in peace") {}
+  SUBCASE("after it has failed") { second->abandon("no room"); }
+  second.reset();
+  // Nobody answers it, so that it tries again.
+  const int early = stranger(at.port, own_hello);
+  char word = 0;
+  CHECK(::recv(early, &word, 1, 0) == 0);
+  ::close(early);
+  std::thread coming([&] { second = make_tcp_bootstrap(settings(1, 2, at), later()); });
+  first.reset();
+  tcp_settings again = settings(0, 2, at);
+  again.listening = -1;
+  first = make_tcp_bootstrap(again, later());
+  coming.join();
   together({[&] { first->barrier("plans", later()); }, [&] { second->barrier("plans", later()); }});
 }
 

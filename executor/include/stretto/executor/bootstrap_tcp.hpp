@@ -24,8 +24,9 @@ struct tcp_settings {
 
 //! Over TCP: process 0 serves, in a thread of its own, and everyone connects to it. Who is not of
 //! the job is turned away and does no harm; a process that comes for another number of processes,
-//! for another job or a second time is told so. Nothing is encrypted or authenticated: for networks
-//! that are trusted.
+//! for another job or a second time is told so. One that has left may meet the others at the same
+//! port again: where process 0 is still to leave, it is waited for. Nothing is encrypted or
+//! authenticated: for networks that are trusted.
 //!
 //! A process that dies or abandons the others is told of by failure(); one whose machine has gone
 //! without a word, a minute later.
