@@ -44,3 +44,15 @@ TEST_CASE("engines that follow one another, whoever destroys which first, use th
   for (const char* process : {"process 0", "process 1", "process 2"})
     mpi_test::expect(many, process + std::string(": 3 communicators\n"));
 }
+
+TEST_CASE("a session leaves nothing of its own to a program whose MPI it is not") {
+  const outcome guest = end(2, "guest");
+  CHECK_MESSAGE(guest.exit == 0, guest.out, guest.err);
+  mpi_test::expect(guest, "kept 0\n");
+}
+
+TEST_CASE("a session behind one that has finalised MPI is refused") {
+  const outcome twice = end(1, "twice");
+  CHECK_MESSAGE(twice.exit == 4, twice.out, twice.err);
+  mpi_test::expect(twice, "behind the session: MPI has been finalised in this process, by an ");
+}

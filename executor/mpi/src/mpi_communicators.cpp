@@ -64,4 +64,10 @@ void mpi_communicators::put_back(const numbered& one) noexcept {
   unused_.push_back(one);
 }
 
+void mpi_communicators::free() {
+  std::ranges::sort(unused_, {}, &numbered::number);
+  for (numbered& each : unused_) MPI_Comm_free(&each.on);
+  unused_.clear();
+}
+
 }  // namespace stretto::executor

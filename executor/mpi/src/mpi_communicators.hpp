@@ -31,6 +31,8 @@ class mpi_communicators {
   numbered take(MPI_Comm job, const std::vector<std::string>& told, time_point limit);
   //! No message is under way in it, of those which this process has sent or was to receive.
   void put_back(const numbered& one) noexcept;
+  //! All that are unused, which are the same in all processes.
+  void free();
 
  private:
   numbered make(MPI_Comm job, time_point limit);

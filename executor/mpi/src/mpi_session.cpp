@@ -25,6 +25,12 @@ std::string version_of_library() {
   return std::string(text, std::strcspn(text, ",\n"));
 }
 
+bool is_finalised() {
+  int over = 0;
+  MPI_Finalized(&over);
+  return over != 0;
+}
+
 //! One exchange: everyone sends its words to everyone else, so that each knows who is missing; or to
 //! process 0 alone.
 class exchange {
@@ -136,6 +142,10 @@ template <class Say>
 }  // namespace
 
 mpi_session::mpi_session() : state_(std::make_shared<state>()) {
+  if (is_finalised())
+    throw bootstrap_error(
+        "MPI has been finalised in this process, by an earlier mpi_session or by the program, and "
+        "cannot be initialised again");
   int there = 0;
   MPI_Initialized(&there);
   int level = MPI_THREAD_SINGLE;
@@ -161,12 +171,13 @@ mpi_session::mpi_session() : state_(std::make_shared<state>()) {
 }
 
 mpi_session::~mpi_session() {
+  if (is_finalised()) return;
   // Its text is not to be had before somebody catches it.
   if (std::uncaught_exceptions() > state_->exceptions && failure().empty())
     abandon("an exception has ended its session");
   bool well = !mpi_requests::any_given_up() && failure().empty();
   try {
-    if (well && state_->finalises) well = state_->news->leave();
+    if (well) well = state_->news->leave();
   } catch (const std::exception&) {
     well = false;  // MPI reports what the barrier meets, too
   }
@@ -193,10 +204,10 @@ mpi_session::~mpi_session() {
       });
     }
   }
-  if (!state_->finalises) return;
+  state_->communicators.free();
   state_->news->free();
   MPI_Comm_free(&state_->control);
-  MPI_Finalize();
+  if (state_->finalises) MPI_Finalize();
 }
 
 int mpi_session::process() const {

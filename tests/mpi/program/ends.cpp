@@ -18,14 +18,24 @@ using session = executor::mpi_session;
 
 namespace {
 
-int made = 0;
+int made_for_transports = 0;
+int kept = 0;  // communicators
 
 }  // namespace
 
 // In the place of MPI's, as its interface for profiling allows.
 extern "C" int MPI_Comm_idup(MPI_Comm of, MPI_Comm* fresh, MPI_Request* when) {
-  ++made;
+  ++made_for_transports;
+  ++kept;
   return PMPI_Comm_idup(of, fresh, when);
+}
+extern "C" int MPI_Comm_dup(MPI_Comm of, MPI_Comm* fresh) {
+  ++kept;
+  return PMPI_Comm_dup(of, fresh);
+}
+extern "C" int MPI_Comm_free(MPI_Comm* one) {
+  --kept;
+  return PMPI_Comm_free(one);
 }
 
 namespace {
@@ -57,9 +67,9 @@ void never_end(session& between) {
 
 //! Engines that processes destroy in different orders: three are there at once.
 void make_many_engines(session& between) {
-  const auto made_plans = mpi_test::plans_of(schedule::interleaved{}, between.processes(), 256);
+  const auto plans = mpi_test::plans_of(schedule::interleaved{}, between.processes(), 256);
   const auto make = [&] {
-    auto here = std::make_unique<job_part>(*made_plans, between.process(), 1,
+    auto here = std::make_unique<job_part>(*plans, between.process(), 1,
                                            make_mpi_transport(between));
     here->engine->step();
     return here;
@@ -71,27 +81,45 @@ void make_many_engines(session& between) {
     const auto third = make();
     third->engine->step();
   }
-  say(between, std::to_string(made) + " communicators");
+  say(between, std::to_string(made_for_transports) + " communicators");
 }
 
 void run(session& between, const std::string& what) {
   if (what == "exception" || what == "exception-alone")
     leave_by_exception(between, what == "exception");
-  else if (what == "engines")
+  else if (what == "engines" || what == "guest")
     make_many_engines(between);
   else if (what == "never")
     never_end(between);
-  else
+  else if (what != "twice")
     throw std::runtime_error("there is no '" + what + "'");
+}
+
+//! Where MPI is the program's, before and after.
+int be_guest(int argc, char** argv) {
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  for (int time = 0; time < 3; ++time) {
+    session between;
+    run(between, "guest");
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::cout << "kept " << kept << std::endl;
+  MPI_Finalize();
+  return kept;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "guest") return be_guest(argc, argv);
   try {
-    session between;
-    run(between, what);
+    {
+      session between;
+      run(between, what);
+    }
+    if (what == "twice") session again;
     return 0;
   } catch (const std::exception& wrong) {
     std::cout << "behind the session: " << wrong.what() << std::endl;

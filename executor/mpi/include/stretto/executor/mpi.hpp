@@ -12,14 +12,15 @@
 namespace stretto::executor {
 
 //! MPI in this process: the processes that mpirun has started, as a bootstrap. Initialises MPI and
-//! finalises it, unless the program has done so itself. Made and destroyed by the main thread,
-//! once, and destroyed after every transport between these processes.
+//! finalises it, unless the program does so itself: then there may be several sessions, one after
+//! another. Made and destroyed by the main thread of all processes, and destroyed after every
+//! transport between these.
 class mpi_session final : public bootstrap {
  public:
   //! @throws bootstrap_error when this MPI does not serve calls from several threads at once
-  //!         (MPI_THREAD_MULTIPLE).
+  //!         (MPI_THREAD_MULTIPLE), or has been finalised already.
   mpi_session();
-  //! Finalises MPI, which waits for the other processes to do the same. After a step that failed it
+  //! Waits for the other processes to do the same, and finalises MPI. After a step that failed it
   //! waits a second at most for them to come as well, so that each can have told what it knows;
   //! when messages of any of them are under way, or one has not come, MPI cannot be finalised: then
   //! one says to standard error what it knows of the failure, and ends all with code 1. So catch
@@ -71,7 +72,7 @@ class mpi_session final : public bootstrap {
 //! loopback transport does and to the same bits, and sends it to all.
 //! Waiting is by looking again, with short sleeps between: it ends with the step, at its deadline,
 //! when it is aborted, when another process tells that its step has failed, or when the peer tells
-//! that it has left (where it is the session that finalises MPI), whatever has become of the peer.
+//! that it has left, whatever has become of the peer.
 //! @param between  outlives the transport
 //! @param opening  how long open() waits for other processes
 std::unique_ptr<transport> make_mpi_transport(
