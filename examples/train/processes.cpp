@@ -28,8 +28,7 @@ struct several {
   std::string is, launchers;  //!< "WORLD_SIZE is 2"
 };
 std::optional<several> started() {
-  // The first may be set by hand. The last is of a step, so srun's: a batch script has the tasks of
-  // its job in the environment, too, and runs once.
+  // The first may be set by hand. As read_launch() has it.
   for (const char* name :
        {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
     const std::string_view own = name;

@@ -20,7 +20,9 @@ constexpr launcher by_hand{"RANK", "WORLD_SIZE", "LOCAL_RANK"};
 constexpr launcher open_mpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                             "OMPI_COMM_WORLD_LOCAL_RANK"};
 constexpr launcher mpich{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"};
-constexpr launcher slurm{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"};
+// Of a step, so srun's: a batch script has the number of its job's tasks in SLURM_NTASKS, and a
+// SLURM_PROCID, too, and runs once.
+constexpr launcher slurm{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"};
 
 class reader {
  public:
@@ -100,7 +102,8 @@ launch_info read_launch(const environment& from) {
     if (found->local < 0) found->local = said->local;
   }
   // srun may have started another launcher, once for each machine: then its numbers are others.
-  if (const bool alone = !found; alone || (found->local < 0 && !below_torchrun)) {
+  const bool below_srun = read.text(slurm.processes).has_value();
+  if (const bool alone = !found; below_srun && (alone || (found->local < 0 && !below_torchrun))) {
     const std::optional<launch_info> said = read.of(slurm);
     if (alone)
       found = said;

@@ -161,7 +161,7 @@ TEST_CASE("each launcher's variables are read") {
                                     {"OMPI_COMM_WORLD_SIZE", "4"},
                                     {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
                                     {"SLURM_PROCID", "0"},
-                                    {"SLURM_NTASKS", "1"}});
+                                    {"SLURM_STEP_NUM_TASKS", "1"}});
   CHECK(mpi.process == 2);
   CHECK(mpi.processes == 4);
   CHECK(mpi.local == 0);
@@ -170,13 +170,14 @@ TEST_CASE("each launcher's variables are read") {
   CHECK(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).process == 1);
   CHECK(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).local == -1);
   CHECK(launched({{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}, {"LOCAL_RANK", "1"}}).local == 1);
-  CHECK(launched({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}, {"LOCAL_RANK", "2"}}).local == 2);
+  const variables task{{"SLURM_PROCID", "5"}, {"SLURM_STEP_NUM_TASKS", "6"}, {"LOCAL_RANK", "2"}};
+  CHECK(launched(task).local == 2);
   // As srun starts what speaks PMI-2; and not of one process that something else was started by.
   const variables pmi2{{"PMI_RANK", "3"}, {"PMI_SIZE", "8"}, {"SLURM_LOCALID", "1"}};
   const auto below_srun = [&](const char* process, const char* processes) {
     variables all = pmi2;
     all["SLURM_PROCID"] = process;
-    all["SLURM_NTASKS"] = processes;
+    all["SLURM_STEP_NUM_TASKS"] = processes;
     return launched(all);
   };
   CHECK(below_srun("3", "8").local == 1);
@@ -191,12 +192,14 @@ TEST_CASE("each launcher's variables are read") {
   CHECK(by_hand.local == 1);
   CHECK(by_hand.port == 65535);
   const launch_info slurm =
-      launched({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}, {"SLURM_JOB_ID", "99"}});
+      launched({{"SLURM_PROCID", "5"}, {"SLURM_STEP_NUM_TASKS", "6"}, {"SLURM_JOB_ID", "99"}});
   CHECK(slurm.process == 5);
   CHECK(slurm.local == -1);
   CHECK(slurm.job == "99");
-  const variables step{
-      {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_JOB_ID", "99"}, {"SLURM_STEP_ID", "2"}};
+  const variables step{{"SLURM_PROCID", "0"},
+                       {"SLURM_STEP_NUM_TASKS", "1"},
+                       {"SLURM_JOB_ID", "99"},
+                       {"SLURM_STEP_ID", "2"}};
   CHECK(launched(step).job == "99.2");
 }
 
@@ -207,8 +210,11 @@ TEST_CASE("missing and contradictory variables are named") {
     expect_part(text, second);
   };
   refused({}, "RANK and WORLD_SIZE", "not set");
+  // A batch script, which is no process of a step.
+  refused({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "99"}},
+          "this process was not started by a launcher", "srun");
   refused({{"RANK", "0"}}, "RANK is set", "WORLD_SIZE is not");
-  refused({{"SLURM_NTASKS", "2"}}, "SLURM_NTASKS is set", "SLURM_PROCID is not");
+  refused({{"SLURM_STEP_NUM_TASKS", "2"}}, "SLURM_STEP_NUM_TASKS is set", "SLURM_PROCID is not");
   refused({{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "RANK=2", "WORLD_SIZE=2");
   refused({{"RANK", "one"}, {"WORLD_SIZE", "2"}}, "RANK='one'", "no number");
   refused({{"PMI_RANK", "-1"}, {"PMI_SIZE", "2"}}, "PMI_RANK='-1'", "no number");

@@ -38,7 +38,7 @@ TEST_CASE("who never comes to its end after a failure is not waited for") {
                 never.err);
 }
 
-TEST_CASE("engines that follow one another, whoever destroys which first, use the same communicators") {
+TEST_CASE("engines use the communicators of earlier ones, whoever has destroyed which first") {
   const outcome many = end(3, "engines");
   CHECK_MESSAGE(many.exit == 0, many.out, many.err);
   for (const char* process : {"process 0", "process 1", "process 2"})

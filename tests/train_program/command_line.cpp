@@ -550,8 +550,8 @@ TEST_CASE("processes of GPUs: what a launcher has not set, and GPUs that are not
                             small("--transport nccl") + " --out " + here.out.path();
   std::string plain = "CUDA_VISIBLE_DEVICES=";
   for (const char* name : {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                           "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "MASTER_ADDR",
-                           "MASTER_PORT", "TORCHELASTIC_RUN_ID"})
+                           "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
+                           "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"})
     plain = "-u " + (name + (' ' + plain));
   const struct {
     const char* set;

@@ -10,9 +10,10 @@
 
 namespace stretto::executor {
 
-//! The communicators of a session's transports: one for each, so that they cannot take one another's
-//! messages, and used again, since MPI has some thousands only. A transport may end here before it
-//! does in other processes, so each tells which ones it could use again, and all take the same.
+//! The communicators of a session's transports: one for each, so that they cannot take one
+//! another's messages, and used again, since MPI has some thousands only. A transport may end here
+//! before it does in other processes, so each tells which ones it could use again, and all take the
+//! same.
 class mpi_communicators {
  public:
   //! By whose number all processes mean the same one.
@@ -23,8 +24,8 @@ class mpi_communicators {
 
   //! What this process tells the others before they take one.
   std::string unused();
-  //! One that all have told to be unused, or a new one. Called by all processes of `job`, in the same
-  //! order where they take several, none of them at once.
+  //! One that all have told to be unused, or a new one. Called by all processes of `job`, in the
+  //! same order where they take several, none of them at once.
   //! @param told  by each process
   //! @return none when it is not made in time
   //! @throws transport_error with MPI's text

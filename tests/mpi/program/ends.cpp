@@ -1,4 +1,5 @@
-// How sessions end: in peace, by an exception that leaves them, and beside a process that never does.
+// How sessions end: in peace, by an exception that leaves them, beside a process that never does;
+// and what transports leave.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -44,8 +45,8 @@ void say(const session& between, const std::string& text) {
   std::cout << "process " << between.process() << ": " << text << std::endl;
 }
 
-//! Process 1 leaves its session by an exception between steps; the others are in a step, or at their
-//! end.
+//! Process 1 leaves its session by an exception between steps; the others are in a step, or at
+//! their end.
 void leave_by_exception(session& between, bool in_step) {
   const auto made = mpi_test::plans_of(schedule::interleaved{}, between.processes(), 256);
   job_part here(*made, between.process(), 1, make_mpi_transport(between));
