@@ -15,4 +15,11 @@ constexpr std::chrono::nanoseconds pause_after(std::chrono::nanoseconds passed) 
   return part < least ? std::chrono::nanoseconds::zero() : std::min(part, most);
 }
 
+//! The same where many threads wait so long already, each for what may come after whole jobs:
+//! meanwhile others need the cores.
+constexpr std::chrono::nanoseconds nap_after(std::chrono::nanoseconds passed) {
+  if (passed < std::chrono::milliseconds(10)) return std::chrono::microseconds(20);
+  return std::max<std::chrono::nanoseconds>(std::chrono::microseconds(100), pause_after(passed));
+}
+
 }  // namespace stretto::executor

@@ -17,3 +17,11 @@ TEST_CASE("a step's end is looked for without sleeping at first, then in proport
   CHECK(pause_after(1s) == 1ms);
   CHECK(pause_after(24h) == 1ms);
 }
+
+TEST_CASE("who waits long for a message sleeps longer, and no longer for one that comes soon") {
+  CHECK(nap_after(0ns) == 20us);
+  CHECK(nap_after(10ms) == 100us);
+  CHECK(nap_after(100ms) == 100us);
+  CHECK(nap_after(400ms) == 400us);
+  CHECK(nap_after(24h) == 1ms);
+}

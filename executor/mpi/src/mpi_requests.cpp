@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "pause.hpp"
 #include "stretto/executor/error.hpp"
 #include "wake_signal.hpp"
 
@@ -29,7 +30,10 @@ void patience::wait() {
   } else if (turns_ < 70) {
     std::this_thread::yield();
   } else {
-    std::this_thread::sleep_for(std::chrono::microseconds(turns_ < 200 ? 20 : 100));
+    const time_point now = std::chrono::steady_clock::now();
+    if (began_ == time_point{}) began_ = now;
+    std::this_thread::sleep_for(nap_after(now - began_));
+    return;
   }
   ++turns_;
 }

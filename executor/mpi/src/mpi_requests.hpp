@@ -23,7 +23,8 @@ class patience {
   void wait();
 
  private:
-  int turns_ = 0;
+  int turns_ = 0;        // without sleep
+  time_point began_{};  // to sleep
 };
 
 //! Waits until all operations before the one of that number are done.
