@@ -56,3 +56,13 @@ TEST_CASE("a session behind one that has finalised MPI is refused") {
   CHECK_MESSAGE(twice.exit == 4, twice.out, twice.err);
   mpi_test::expect(twice, "behind the session: MPI has been finalised in this process, by an ");
 }
+
+TEST_CASE("tags are for what is between two processes, and too few of them are refused") {
+  const outcome enough = end(3, "tags");
+  const outcome few = end(3, "few-tags");
+  for (const char* process : {"process 0: ", "process 1: ", "process 2: "}) {
+    mpi_test::expect(enough, process + std::string("has tags enough\n"));
+    mpi_test::expect(few, process + std::string("this MPI has too few tags for 2 ranks in one process "
+                                                "and 1 groups\n"));
+  }
+}

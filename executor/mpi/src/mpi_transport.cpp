@@ -22,6 +22,12 @@ namespace {
 
 using state = mpi_session::state;
 
+//! Where a rank is, and which of its process's it is.
+struct seat {
+  int process = 0;
+  int number = 0;
+};
+
 class mpi_transport final : public transport {
  public:
   mpi_transport(mpi_session& between, state& with, std::chrono::nanoseconds opening)
@@ -49,7 +55,6 @@ class mpi_transport final : public transport {
     } catch (const bootstrap_error& wrong) {
       throw plan_error(std::string("the MPI transport cannot be opened: ") + wrong.what());
     }
-    ranks_ = static_cast<int>(process_of_.size());
     step_ = &watch;
     watch_.emplace(watch.stop_flag(), lost_, *with_.news);
     check_tags(plans);
@@ -121,7 +126,9 @@ class mpi_transport final : public transport {
     const std::vector<std::string> all = between_.all_gather("ranks", mine, limit);
     for (std::size_t process = 0; process < all.size(); ++process) {
       std::istringstream words(all[process]);
-      for (int rank = 0; words >> rank;) process_of_[rank] = static_cast<int>(process);
+      int there = 0;
+      for (int rank = 0; words >> rank; ++there) seats_[rank] = {static_cast<int>(process), there};
+      most_in_one_ = std::max(most_in_one_, there);
     }
   }
 
@@ -132,18 +139,21 @@ class mpi_transport final : public transport {
       throw bootstrap_error("a process does not come for the communicator");
   }
 
-  //! One for each channel, and for each pair of members of each group.
-  int tag_of(int block, int from, int to) const { return (block * ranks_ + from) * ranks_ + to; }
+  //! One for each channel, and for each pair of members of each group, that is between the same two
+  //! processes.
+  int tag_of(int block, int from, int to) const {
+    return (block * most_in_one_ + seats_.at(from).number) * most_in_one_ + seats_.at(to).number;
+  }
   void check_tags(std::span<const plan_view> plans) const {
     int* most = nullptr;
     int found = 0;
     MPI_Comm_get_attr(by_.on, MPI_TAG_UB, &most, &found);
     std::size_t groups = 0;
     for (const plan_view& plan : plans) groups = std::max(groups, plan.groups.size());
-    const double wanted = static_cast<double>(groups + 1) * ranks_ * ranks_;
+    const double wanted = static_cast<double>(groups + 1) * most_in_one_ * most_in_one_;
     if (wanted > static_cast<double>(found != 0 ? *most : 32767))
-      throw plan_error("this MPI has too few tags for " + std::to_string(ranks_) + " ranks and " +
-                       std::to_string(groups) + " groups");
+      throw plan_error("this MPI has too few tags for " + std::to_string(most_in_one_) +
+                       " ranks in one process and " + std::to_string(groups) + " groups");
   }
 
   void open_channels(const plan_view& plan) {
@@ -157,7 +167,7 @@ class mpi_transport final : public transport {
           throw plan_error("channel " + std::to_string(from) + " -> " + std::to_string(to) +
                            ": a message of " + std::to_string(largest) +
                            " bytes is too large for MPI");
-        const mpi_channel::place at{from, to, process_of_.at(sends ? to : from),
+        const mpi_channel::place at{from, to, seats_.at(sends ? to : from).process,
                                     tag_of(0, from, to)};
         (sends ? sends_ : receives_)[name] =
             std::make_unique<mpi_channel>(by_.on, at, largest, *watch_);
@@ -171,7 +181,7 @@ class mpi_transport final : public transport {
       const std::int64_t gathered = std::ranges::max(all, {}, &collective_end::gathered).gathered;
       mpi_group::place at{number, plan.rank, {}, info.elements, info.wide, gathered};
       for (const std::int32_t rank : plan.members_of(info))
-        at.members.push_back({rank, process_of_.at(rank), tag_of(1 + number, plan.rank, rank),
+        at.members.push_back({rank, seats_.at(rank).process, tag_of(1 + number, plan.rank, rank),
                               tag_of(1 + number, rank, plan.rank)});
       std::sort(at.members.begin(), at.members.end(),
                 [](const auto& left, const auto& right) { return left.rank < right.rank; });
@@ -187,8 +197,8 @@ class mpi_transport final : public transport {
   state& with_;
   std::chrono::nanoseconds opening_;
   bool opening_began_ = false;
-  int ranks_ = 0;
-  std::map<int, int> process_of_;
+  std::map<int, seat> seats_;  // of each rank
+  int most_in_one_ = 0;        // ranks in one process
   mpi_communicators::numbered by_;
   const monitor* step_ = nullptr;
   lost_peers lost_;

@@ -20,7 +20,8 @@ using session = executor::mpi_session;
 namespace {
 
 int made_for_transports = 0;
-int kept = 0;  // communicators
+int kept = 0;      // communicators
+int most_tag = 0;  // 0: as MPI has it
 
 }  // namespace
 
@@ -29,6 +30,12 @@ extern "C" int MPI_Comm_idup(MPI_Comm of, MPI_Comm* fresh, MPI_Request* when) {
   ++made_for_transports;
   ++kept;
   return PMPI_Comm_idup(of, fresh, when);
+}
+extern "C" int MPI_Comm_get_attr(MPI_Comm of, int key, void* value, int* found) {
+  if (key != MPI_TAG_UB || most_tag == 0) return PMPI_Comm_get_attr(of, key, value, found);
+  *static_cast<int**>(value) = &most_tag;
+  *found = 1;
+  return MPI_SUCCESS;
 }
 extern "C" int MPI_Comm_dup(MPI_Comm of, MPI_Comm* fresh) {
   ++kept;
@@ -42,7 +49,8 @@ extern "C" int MPI_Comm_free(MPI_Comm* one) {
 namespace {
 
 void say(const session& between, const std::string& text) {
-  std::cout << "process " << between.process() << ": " << text << std::endl;
+  // Whole, whatever others print.
+  std::cout << "process " + std::to_string(between.process()) + ": " + text + "\n" << std::flush;
 }
 
 //! Process 1 leaves its session by an exception between steps; the others are in a step, or at
@@ -85,11 +93,27 @@ void make_many_engines(session& between) {
   say(between, std::to_string(made_for_transports) + " communicators");
 }
 
+//! Two ranks in each process, of an MPI with so many tags only: of one group and the channels each
+//! pair of processes has eight.
+void take_tags(session& between, int tags) {
+  most_tag = tags;
+  const auto plans = mpi_test::plans_of(schedule::interleaved{}, 2 * between.processes(), 256);
+  try {
+    job_part here(*plans, 2 * between.process(), 2, make_mpi_transport(between));
+    here.engine->step();
+    say(between, "has tags enough");
+  } catch (const executor::plan_error& refused) {
+    say(between, refused.what());
+  }
+}
+
 void run(session& between, const std::string& what) {
   if (what == "exception" || what == "exception-alone")
     leave_by_exception(between, what == "exception");
   else if (what == "engines" || what == "guest")
     make_many_engines(between);
+  else if (what == "tags" || what == "few-tags")
+    take_tags(between, what == "tags" ? 8 : 7);
   else if (what == "never")
     never_end(between);
   else if (what != "twice")
@@ -105,7 +129,7 @@ int be_guest(int argc, char** argv) {
     run(between, "guest");
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  std::cout << "kept " << kept << std::endl;
+  std::cout << "kept " + std::to_string(kept) + "\n" << std::flush;
   MPI_Finalize();
   return kept;
 }
