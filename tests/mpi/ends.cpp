@@ -62,7 +62,7 @@ TEST_CASE("tags are for what is between two processes, and too few of them are r
   const outcome few = end(3, "few-tags");
   for (const char* process : {"process 0: ", "process 1: ", "process 2: "}) {
     mpi_test::expect(enough, process + std::string("has tags enough\n"));
-    mpi_test::expect(few, process + std::string("this MPI has too few tags for 2 ranks in one process "
-                                                "and 1 groups\n"));
+    mpi_test::expect(few, process + std::string("this MPI has too few tags for 2 ranks in one ") +
+                              "process and 1 groups\n");
   }
 }
