@@ -521,7 +521,9 @@ TEST_CASE("who has left meets the others at the same port again, though process 
   auto first = make_tcp_bootstrap(settings(0, 2, at), later());
   auto second = make_tcp_bootstrap(settings(1, 2, at), later());
   SUBCASE("after it has left in peace") {}
-  SUBCASE("after it has failed") { second->abandon("no room"); }
+  SUBCASE("after it has failed") {
+    second->abandon("no room");
+  }
   second.reset();
   // Nobody answers it, so that it tries again.
   const int early = stranger(at.port, own_hello);

@@ -23,7 +23,7 @@ class patience {
   void wait();
 
  private:
-  int turns_ = 0;        // without sleep
+  int turns_ = 0;       // without sleep
   time_point began_{};  // to sleep
 };
 

@@ -78,8 +78,8 @@ void never_end(session& between) {
 void make_many_engines(session& between) {
   const auto plans = mpi_test::plans_of(schedule::interleaved{}, between.processes(), 256);
   const auto make = [&] {
-    auto here = std::make_unique<job_part>(*plans, between.process(), 1,
-                                           make_mpi_transport(between));
+    auto here =
+        std::make_unique<job_part>(*plans, between.process(), 1, make_mpi_transport(between));
     here->engine->step();
     return here;
   };

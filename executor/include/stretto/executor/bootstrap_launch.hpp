@@ -29,10 +29,10 @@ using environment = std::function<const char*(const char* name)>;
 //!   srun                   SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID
 //! and MASTER_ADDR and MASTER_PORT, whoever sets them. The first three must not contradict each
 //! other, except below torchrun, which may itself be started by the others; Slurm's are looked at
-//! last and alone, because what it starts inherits them; and only where SLURM_STEP_NUM_TASKS is set,
-//! because a batch script, which runs once, has others that say otherwise. Where a launcher does not say which
-//! process of its machine this is, LOCAL_RANK does, if it is set. Where torchrun serves at
-//! MASTER_PORT itself (TORCHELASTIC_USE_AGENT_STORE), the port is the next one.
+//! last and alone, because what it starts inherits them; and only where SLURM_STEP_NUM_TASKS is
+//! set, because a batch script, which runs once, has others that say otherwise. Where a launcher
+//! does not say which process of its machine this is, LOCAL_RANK does, if it is set. Where torchrun
+//! serves at MASTER_PORT itself (TORCHELASTIC_USE_AGENT_STORE), the port is the next one.
 //! @param from  empty: the environment of this process
 //! @throws bootstrap_error that names the variable which is missing, is no number, or contradicts
 //!         another.
