@@ -45,7 +45,7 @@ measured measure(const Schedule& schedule, const shape& sizes, const stretto::un
                                                 .costs = table.view()},
                                                ranks);
   REQUIRE(all.answer.ok());
-  measured made{.makespan = all.makespan};
+  measured made{.makespan = all.makespan, .peaks = {}};
   for (const auto& rank : ranks) made.peaks.push_back(rank.peak);
   return made;
 }
