@@ -41,7 +41,8 @@ int main() {
           [&](const context& at) {
             const int s = at.what.stage;
             // Only the loss asks again for what the last stage has made.
-            value(at, s < 3 ? buffer_role::output : buffer_role::stash) = mine.forward(s, input(at));
+            value(at, s < 3 ? buffer_role::output : buffer_role::stash) =
+                mine.forward(s, input(at));
           },
       .backward =
           [&](const context& at) {

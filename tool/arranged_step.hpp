@@ -6,8 +6,8 @@
 
 namespace stretto::tool {
 
-//! Puts the micro-batches of a step, which --costs tells apart, in the order that makes it shortest,
-//! as far as is found in a few seconds.
+//! Puts the micro-batches of a step, which --costs tells apart, in the order that makes it
+//! shortest, as far as is found in a few seconds.
 //! @param made  the step as it is, which becomes that
 //! @throws bad_input where all are alike
 arrangement arrange_step(const step_options& options, step& made);

@@ -214,8 +214,8 @@ void add_calibrate(CLI::App& app) {
       "calibrate", "Measure the trainer's kernels on this machine, for predictions of ops' times");
   command->footer(exit_codes);
   const auto mine = std::make_shared<calibrate_command>();
-  auto* file =
-      command->add_option("--machine", mine->path, "File of a machine that was measured, to convert");
+  auto* file = command->add_option("--machine", mine->path,
+                                   "File of a machine that was measured, to convert");
   command->add_option("--name", mine->name, "Of the machine: a C++ identifier")
       ->capture_default_str();
   command->add_option("--rounds", mine->rounds, "Times that every size is measured, apart in time")

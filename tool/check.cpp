@@ -47,7 +47,9 @@ void add_check(CLI::App& app) {
       "Hold a schedule in a file, PyTorch's CSV or `cells`, against every rule; exit 1 with the "
       "first fault");
   const auto mine = std::make_shared<step_options>();
-  command->add_option("FILE.csv", mine->csv, "compute_only or compute_comms, as the file shows; - for standard input")
+  command
+      ->add_option("FILE.csv", mine->csv,
+                   "compute_only or compute_comms, as the file shows; - for standard input")
       ->required();
   mine->csv_option = "FILE.csv";
   command

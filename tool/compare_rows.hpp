@@ -38,8 +38,8 @@ class compare_rows : compare_options {
     step* read;
   };
 
-  //! Those that are named, in the catalogue's order and with their options in that in which they are
-  //! told; or all.
+  //! Those that are named, in the catalogue's order and with their options in that in which they
+  //! are told; or all.
   std::vector<named_schedule> chosen_schedules() const;
   //! Each with every number of chunks that is asked for and that it has; where it has none of
   //! these, with one that it has. What can be sliced stands there in every number of slices, and

@@ -22,8 +22,8 @@ void add_behind(job_cost& sum, const job_cost& one);
 
 //! Every number in a finer unit.
 void refine(job_table& table, const cost_cut& cut);
-//! Messages of jobs that take several slices together: where links carry one at a time, hops are long
-//! by what they carry, which is so many times as much.
+//! Messages of jobs that take several slices together: where links carry one at a time, hops are
+//! long by what they carry, which is so many times as much.
 void join_messages(job_table& table, const cost_cut& cut);
 
 //! The same rank's work in the chunks of a placement, by jobs of so many slices.

@@ -32,9 +32,10 @@ void cost_options::add(CLI::App& command, const kinds& beside) {
                      "Times F,I,W,C: forward, backward for the input, backward for the weights, "
                      "hop between ranks (default 1,1,1,0; a whole backward costs I+W, less "
                      "--whole-saves)");
-  command.add_option("--nodes", nodes,
-                     "N,T: a node has N ranks, in their order, and a hop to a rank of another takes "
-                     "T (default: all ranks are of one, and a hop takes C)");
+  command.add_option(
+      "--nodes", nodes,
+      "N,T: a node has N ranks, in their order, and a hop to a rank of another takes "
+      "T (default: all ranks are of one, and a hop takes C)");
   command.add_flag("--serial-links", serial_links,
                    "A rank's messages to another one follow one another, each for as long as a hop "
                    "takes (default: any number are on their way at once)");

@@ -19,8 +19,8 @@ void add_gathered(CLI::App& command, std::optional<int>& most);
 //! @throws bad_input for so few that a pair's halves have not theirs at once
 [[noreturn]] void refuse_few_gathered(int gathered, const std::string& schedule);
 
-//! --cost, --nodes, --serial-links, --whole-saves, --memory, --copy, --again, --reduce-grad, --unshard, --gathered,
-//! --weights, --limit, --hides, --costs, and the model by layers.
+//! --cost, --nodes, --serial-links, --whole-saves, --memory, --copy, --again, --reduce-grad,
+//! --unshard, --gathered, --weights, --limit, --hides, --costs, and the model by layers.
 struct cost_options {
   std::string cost;
   std::string nodes;
@@ -64,8 +64,8 @@ struct cost_options {
     std::optional<std::int64_t> time, memory;
   };
   second_run second() const;
-  //! What --cost, --nodes, --serial-links, --whole-saves, --memory, --copy, --reduce-grad, --unshard and --hides say of one
-  //! job or layer.
+  //! What --cost, --nodes, --serial-links, --whole-saves, --memory, --copy, --reduce-grad,
+  //! --unshard and --hides say of one job or layer.
   unit_costs units() const;
   //! Whether there is a choice of how layers are dealt: balanced ones.
   bool deals() const;

@@ -167,10 +167,11 @@ struct costs_command {
   //! What a rank with both ends has of it once.
   std::string told_shared() const {
     const std::int64_t shared = all_layers().shared_ends(false);
-    return shared == 0 ? ""
-                       : "\nA rank that has both has " + std::to_string(shared) +
-                             " less of state: a table that they share, whose\ngradients two ranks sum in " +
-                             std::to_string(all_layers().reduce_ends()) + ".";
+    return shared == 0
+               ? ""
+               : "\nA rank that has both has " + std::to_string(shared) +
+                     " less of state: a table that they share, whose\ngradients two ranks sum in " +
+                     std::to_string(all_layers().reduce_ends()) + ".";
   }
 
   //! Pieces of a head are for stages of their own, beside those of the layers.

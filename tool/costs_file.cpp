@@ -34,7 +34,9 @@ costs_file::costs_file(const std::string& path, job_table& table, int microbatch
 void costs_file::apply() {
   const json all = file_.parse();
   if (!all.is_object()) file_.fail("must hold one object");
-  only(all, "the file", {"communication", "node_ranks", "between_nodes", "serial_links", "loss", "base", "limit", "jobs"});
+  only(all, "the file",
+       {"communication", "node_ranks", "between_nodes", "serial_links", "loss", "base", "limit",
+        "jobs"});
   if (all.contains("communication"))
     table_.communication = file_.integer(all["communication"], "communication", 0, most_cost);
   nodes(all);
@@ -55,8 +57,9 @@ void costs_file::apply() {
 
 void costs_file::nodes(const json& all) {
   if (all.contains("node_ranks") != all.contains("between_nodes"))
-    file_.fail("node_ranks and between_nodes belong together: how many ranks a node has, and what a "
-               "hop to another takes");
+    file_.fail(
+        "node_ranks and between_nodes belong together: how many ranks a node has, and what a "
+        "hop to another takes");
   if (all.contains("node_ranks")) {
     table_.node_ranks =
         static_cast<int>(file_.integer(all["node_ranks"], "node_ranks", 1, most_node_ranks));

@@ -63,7 +63,8 @@ std::string read_file(const std::string& option, const std::string& path) {
   const auto found = known.find(path);
   if (found == known.end()) return (known[path] = {option, read_anew(option, path)}).text;
   if (path == "-" && found->second.option != option)
-    throw bad_option(option, path, "standard input is read by " + found->second.option + " already");
+    throw bad_option(option, path,
+                     "standard input is read by " + found->second.option + " already");
   return found->second.text;
 }
 

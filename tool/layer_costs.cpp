@@ -69,7 +69,8 @@ std::string comparing_command(const suggested_pipeline& of, const suggested_hops
          (of.slices > 1 ? "--slices " + std::to_string(of.slices) + " " : "") + "--layers " +
          (of.layers <= assignment::described::most_balanced ? "balanced:" : "even:") +
          std::to_string(of.layers) + " --layer-costs " +
-         (file.empty() ? "FILE" : shell_word(file)) + " --cost 0,0,0," + std::to_string(hops.within) +
+         (file.empty() ? "FILE" : shell_word(file)) + " --cost 0,0,0," +
+         std::to_string(hops.within) +
          (hops.node_ranks > 0
               ? " --nodes " + std::to_string(hops.node_ranks) + "," + std::to_string(hops.between)
               : "") +

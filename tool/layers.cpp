@@ -88,7 +88,8 @@ void layer_options::add(CLI::App& command) {
                      "The model by layers, of which each has the costs given (and the first and "
                      "the last those of --embedding and --head): how many on every rank, as in "
                      "9,8,8,7; even:N; balanced:N; rank_list:0,0,1,1; table:3,2,2,1 (of every "
-                     "stage; sparse_table: where some are empty); or Megatron-LM's layout, as in Et*3|(tt|)*29,m|L");
+                     "stage; sparse_table: where some are empty); or Megatron-LM's layout, as in "
+                     "Et*3|(tt|)*29,m|L");
   command.add_option("--embedding", embedding, "Times F,I,W of the first of --layers")
       ->needs("--layers");
   command.add_option("--head", head, "Times F,I,W of the last of --layers")->needs("--layers");

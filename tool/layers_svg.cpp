@@ -136,9 +136,10 @@ std::string to_svg(const dealt_layers& dealt, const placement& where, const std:
   }
   const double mean = left + scale * static_cast<double>(all) / where.ranks;
   text += upright(left + plot, bottom, "end") + upright(mean, bottom, "mean") + labels;
-  text += words(left, bottom + 20, "",
-                "time of one micro-batch, forwards and backwards; red: the slowest rank; dashed: the "
-                "mean of all ranks");
+  text +=
+      words(left, bottom + 20, "",
+            "time of one micro-batch, forwards and backwards; red: the slowest rank; dashed: the "
+            "mean of all ranks");
   return text + "</svg>\n";
 }
 

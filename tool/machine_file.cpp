@@ -46,13 +46,16 @@ void for_each_further_rate(machine& of, Do&& with) {
 
 //! C++'s keywords, and the namespaces that the header speaks of.
 constexpr std::string_view taken =
-    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
+    "char32_t "
     "char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
     "constinit continue decltype default delete do double dynamic_cast else enum explicit export "
-    "extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq "
+    "extern false float for friend goto if inline int long mutable namespace new noexcept not "
+    "not_eq "
     "nullptr operator or or_eq private protected public register reinterpret_cast requires return "
     "short signed sizeof static static_assert static_cast struct switch template this thread_local "
-    "throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while "
+    "throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t "
+    "while "
     "xor xor_eq std stretto ";
 //! What it names itself, and macros that it may meet.
 constexpr std::string_view named = " on kernels NULL EOF errno assert unix linux ";

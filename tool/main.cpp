@@ -18,7 +18,9 @@ namespace {
 //! An empty value is mostly a variable of a script that is not set.
 void refuse_empty_values(CLI::App& app) {
   const CLI::Validator filled(
-      [](const std::string& value) { return std::string(value.empty() ? "its value is empty" : ""); },
+      [](const std::string& value) {
+        return std::string(value.empty() ? "its value is empty" : "");
+      },
       "", "");
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     for (CLI::Option* option : command->get_options())

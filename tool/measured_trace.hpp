@@ -63,8 +63,8 @@ class measured_trace {
   [[noreturn]] void fail(const std::string& words) const;
   const std::string& stream_name(int rank, int stream) const;
 
-  //! What each kind of job or copy takes on each rank's chunk: the medians of all steps, in nanoseconds; 0
-  //! where there is none.
+  //! What each kind of job or copy takes on each rank's chunk: the medians of all steps, in
+  //! nanoseconds; 0 where there is none.
   job_table medians(const placement& where) const;
 
  private:
@@ -76,7 +76,8 @@ class measured_trace {
   std::vector<std::vector<std::string>> streams_;  // by rank
 };
 
-//! From the first job's start to the last one's end of a step, in nanoseconds; both 0 if it has none.
+//! From the first job's start to the last one's end of a step, in nanoseconds; both 0 if it has
+//! none.
 job_time jobs_of(const std::vector<traced>& step);
 //! How long that is.
 inline std::int64_t makespan_of(const std::vector<traced>& step) {

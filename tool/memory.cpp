@@ -72,7 +72,8 @@ struct memory_command {
     add_offload(command, offload);
     auto* file = command.add_option(
         "--csv", csv,
-        "An order in a file (of `schedule --format csv` or cells) instead of a schedule's name, which "
+        "An order in a file (of `schedule --format csv` or cells) instead of a schedule's name, "
+        "which "
         "here is for jobs that all take as long: costs may make another of it; --recompute tells "
         "what the file's recomputes do again");
     for (const char* other : {"NAME", "--ranks", "--microbatches", "--chunks", "--slices",

@@ -15,8 +15,8 @@ struct named_schedule {
   std::string words{};  //!< the name, its options in one order
 };
 
-//! @throws bad_input for what is no schedule, an option that it has not, one that is told twice, and
-//!         what is no value of it
+//! @throws bad_input for what is no schedule, an option that it has not, one that is told twice,
+//!         and what is no value of it
 named_schedule read_named(const std::string& text);
 
 }  // namespace stretto::tool

@@ -200,9 +200,9 @@ struct overlap_command {
         {"job", "order", "compute", "comm.", "takes", "hidden", "at most"}};
     for (const ordered_job& job : jobs)
       for (const ordered_ops& way : job.ways)
-        rows.push_back({&way == &job.ways.front() ? job.name : "", way.name, ms(job.computes), ms(job.communicates),
-                        ms(way.makespan), percent(job.report(way.makespan).hidden()),
-                        percent(job.ceiling())});
+        rows.push_back({&way == &job.ways.front() ? job.name : "", way.name, ms(job.computes),
+                        ms(job.communicates), ms(way.makespan),
+                        percent(job.report(way.makespan).hidden()), percent(job.ceiling())});
     std::cout << print_table(rows) << "\nThe longer half of such a pair hides "
               << percent(pair.hides() / 100) << " of the shorter (--hides "
               << static_cast<int>(pair.hides()) << ").\nA step of " << ranks

@@ -12,7 +12,8 @@ namespace stretto::tool {
 
 //! What --recompute of a transformer's ops may say: nothing, the attention core, norms and what
 //! latent attention makes of theirs, layer by layer in backwards, all but messages.
-inline const std::vector<std::string> recompute_words{"none", "attention", "norms", "layers", "full"};
+inline const std::vector<std::string> recompute_words{"none", "attention", "norms", "layers",
+                                                      "full"};
 inline constexpr std::string_view recompute_says =
     "none, attention (scores, softmax, dropout, and what is gathered for them), norms (with latent "
     "attention also the queries, keys and values that it makes of theirs), full (of a stage, whose "
@@ -30,10 +31,17 @@ inline layers_again in_backwards(std::string_view what) {
 inline program_chain recomputed(program_chain chain, std::string_view what) {
   constexpr std::string_view core[] = {"gather keys and values", "scores", "softmax",
                                        "attention dropout"};
-  constexpr std::string_view norms[] = {
-      "norm",          "cast norm",          "low keys norm", "low queries norm", "gather",
-      "gather low keys", "gather low queries", "gather rotary", "queries",          "keys and values",
-      "rotary"};
+  constexpr std::string_view norms[] = {"norm",
+                                        "cast norm",
+                                        "low keys norm",
+                                        "low queries norm",
+                                        "gather",
+                                        "gather low keys",
+                                        "gather low queries",
+                                        "gather rotary",
+                                        "queries",
+                                        "keys and values",
+                                        "rotary"};
   if (what == "full") return memory::recompute(chain, memory::recompute_full{});
   if (what == "attention") return memory::recompute(chain, memory::recompute_ops{core});
   if (what == "norms") return memory::recompute(chain, memory::recompute_ops{norms});

@@ -49,7 +49,8 @@ std::string option_of(reason why, const shape& sizes, const schedule_options& op
     case reason::warmup_not_served:
       return "--warmup " + (options.warmup ? schedule::word_for(*options.warmup) : "");
     case reason::placement_not_served:
-      return "--placement " + schedule::word_for(options.placement.value_or(placement_kind::looped)) +
+      return "--placement " +
+             schedule::word_for(options.placement.value_or(placement_kind::looped)) +
              (options.group ? " --group " + std::to_string(*options.group) : "");
     default:
       return "shape";

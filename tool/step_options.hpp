@@ -38,8 +38,8 @@ struct shape_options {
   //! @param schedule  whose shape it is; empty: of none in particular
   //! @throws bad_input for a shape with more jobs than the library serves
   shape sizes(const std::string& schedule = {}) const;
-  //! The same of a schedule's name that may have been left out, as may ranks and micro-batches, for a
-  //! file.
+  //! The same of a schedule's name that may have been left out, as may ranks and micro-batches, for
+  //! a file.
   //! @throws bad_input for what is missing, and for a name that no schedule has
   shape named(const std::string& schedule) const;
 };

@@ -12,8 +12,9 @@
 
 namespace stretto::tool {
 
-//! The layers of a transformer on a device, in the order in which they are dealt: the embedding with
-//! the first of them or before it, the head with the last or behind it, or its pieces, behind it.
+//! The layers of a transformer on a device, in the order in which they are dealt: the embedding
+//! with the first of them or before it, the head with the last or behind it, or its pieces, behind
+//! it.
 struct transformer_layers {
   const transformer_options& of_model;  //!< settled
   int layers = 1;           //!< of attention and feed-forward

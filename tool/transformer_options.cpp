@@ -96,12 +96,13 @@ void transformer_options::add(CLI::App& command) {
         "Devices of a node, between which nothing goes over the network: first those that share a "
         "layer, then a sequence, then replicas (default 8)", 1 << 16);
   command
-      .add_option("--precision", precision,
-                  "mixed: weights and gradients of 2 bytes, master weights and moments "
-                  "of 12 together; mixed_wide_gradients: the same, and gradients of 4 "
-                  "(Megatron-LM); single: of 4, 4 and 8, and products at that rate (TF32's, where "
-                  "tensor cores have it); fp8: as mixed_wide_gradients, and products with a layer's "
-                  "matrices in FP8 (Transformer Engine, DeepSeek-V3)")
+      .add_option(
+          "--precision", precision,
+          "mixed: weights and gradients of 2 bytes, master weights and moments "
+          "of 12 together; mixed_wide_gradients: the same, and gradients of 4 "
+          "(Megatron-LM); single: of 4, 4 and 8, and products at that rate (TF32's, where "
+          "tensor cores have it); fp8: as mixed_wide_gradients, and products with a layer's "
+          "matrices in FP8 (Transformer Engine, DeepSeek-V3)")
       ->check(CLI::IsMember({"mixed", "mixed_wide_gradients", "single", "fp8"}))
       ->capture_default_str();
 }
@@ -267,7 +268,8 @@ void transformer_options::refuse_replicas() const {
   const auto no_multiple_of = [&](const char* option, int value, int each) {
     const int shared = model.context_parallel;
     const auto times = [](const char* what, int count) {
-      return count > 1 ? std::string(" times ") + what + " " + std::to_string(count) : std::string();
+      return count > 1 ? std::string(" times ") + what + " " + std::to_string(count)
+                       : std::string();
     };
     if (replicas % (value / each) != 0)
       throw bad_option(option, std::to_string(value),
@@ -384,10 +386,11 @@ void transformer_options::refuse(transformer_rule broken) const {
     case transformer_rule::part_of_sequence:  // which commands choose within it
       throw bad_input(std::string(describe(broken)));
     case transformer_rule::context_divides_sequence:
-      because("--context-parallel", model.context_parallel,
-              (model.slices == 1 ? "--sequence " + std::to_string(model.length())
-                                 : "a slice of --sequence, " + std::to_string(model.length()) + ",") +
-                  " is no multiple of twice it");
+      because(
+          "--context-parallel", model.context_parallel,
+          (model.slices == 1 ? "--sequence " + std::to_string(model.length())
+                             : "a slice of --sequence, " + std::to_string(model.length()) + ",") +
+              " is no multiple of twice it");
       return;
     case transformer_rule::ring_of_fused:
       throw bad_option("--context-exchange", exchange,

@@ -44,8 +44,8 @@ struct transformer_ranks {
   job_table job_costs(const placement& where, verdict& unsound, bool split, bool copies) const;
 
  private:
-  //! Whether those of stages are, over their replicas; and those of a table that both ends have, over
-  //! the ranks of these.
+  //! Whether those of stages are, over their replicas; and those of a table that both ends have,
+  //! over the ranks of these.
   bool sums_stages(const placement& where) const;
   bool sums_ends(const placement& where) const;
   std::int64_t state_bytes(const placement& where, int rank,

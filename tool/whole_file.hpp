@@ -63,9 +63,9 @@ inline std::string why_not_written(const std::filesystem::path& named) {
   return ::access(file.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
 }
 
-//! Under which name, beside FILE, what is to take its place is written: "FILE.new-PID"; where another
-//! has that one, "FILE.new-PID-2", and so on. Processes on other machines, or in other containers, may
-//! have the same number, and what was killed leaves its file there.
+//! Under which name, beside FILE, what is to take its place is written: "FILE.new-PID"; where
+//! another has that one, "FILE.new-PID-2", and so on. Processes on other machines, or in other
+//! containers, may have the same number, and what was killed leaves its file there.
 //! @param count  the first is 1, the last `most_fresh_names`
 inline std::filesystem::path fresh_name(const std::filesystem::path& file, int count) {
   std::filesystem::path name = file;

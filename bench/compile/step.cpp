@@ -2,8 +2,8 @@
 //  -2  a short file of everybody's: one std::regex and a match
 //  -1  all headers of the library, alone
 //   0  the headers that a proof needs, alone
-//   1  order: jobs emitted, complete, ordered, live and bounded proven on them, and their nodes put in
-//      one order
+//   1  order: jobs emitted, complete, ordered, live and bounded proven on them, and their nodes put
+//      in one order
 //   2  lowering: messages added in that order, lists with ends, what they order, plans written
 //   3  checks: the lists proven and what the written plans order, race-free, spare:
 //      stretto::valid

@@ -3,8 +3,9 @@
 //   issuing    time of the thread that walks the plans, per instruction, while the streams run what
 //              it issues; and alone, on a device whose streams swallow everything
 //   hand-over  from one thread that waits to another, there and back: the operating system's part
-//   step       a whole step of all ranks, per instruction: mostly hand-overs; the same with buffered
-//              messages, and from an engine that issues by a thread for each rank, or by its caller
+//   step       a whole step of all ranks, per instruction: mostly hand-overs; the same with
+//              buffered messages, and from an engine that issues by a thread for each rank, or by
+//              its caller
 //   checked    what looking for races adds to issuing, when it is asked for
 //
 // Prints medians over many steps. Usage: runner_overhead [steps]

@@ -40,7 +40,8 @@ std::string clock_name() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
   std::error_code none;
-  if (file >> boot) return boot + std::filesystem::read_symlink("/proc/self/ns/time", none).string();
+  if (file >> boot)
+    return boot + std::filesystem::read_symlink("/proc/self/ns/time", none).string();
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   return host;
@@ -52,8 +53,9 @@ int number_machines(std::vector<process_account>& processes,
   int count = 0;
   for (std::size_t at = 0; at < clocks.size(); ++at) {
     const auto same = std::ranges::find(clocks, clocks[at]) - clocks.begin();
-    processes[at].machine =
-        static_cast<std::size_t>(same) == at ? count++ : processes[static_cast<std::size_t>(same)].machine;
+    processes[at].machine = static_cast<std::size_t>(same) == at
+                                ? count++
+                                : processes[static_cast<std::size_t>(same)].machine;
   }
   return count;
 }

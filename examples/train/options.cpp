@@ -107,9 +107,10 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
   app.add_option("--remainder", raw.remainder,
                  "Where micro-batches go that fill no group (interleaved): even, first or last "
                  "[even]");
-  app.add_option("--warmup", raw.warmup,
-                 "Forwards before the first backward: standard or all (interleaved) [standard], half "
-                 "or standard (interleaved_zb) [half]");
+  app.add_option(
+      "--warmup", raw.warmup,
+      "Forwards before the first backward: standard or all (interleaved) [standard], half "
+      "or standard (interleaved_zb) [half]");
   app.add_option("--split", raw.split, "Which backwards are split (zb_h1): full or partial [full]");
   app.add_option("--objective", raw.objective,
                  "What a search (zb_auto, zbv_greedy, v_auto) makes short: flush (the makespan) or "
@@ -196,9 +197,10 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
                  "With nccl: seconds that the other processes may take to come, once one is there")
       ->check(count_up_to(86'400))
       ->capture_default_str();
-  app.add_option("--transport-capacity", to.transport_capacity,
-                 "Messages that a channel of one process on the host holds; 0: the sender waits for the "
-                 "receiver")
+  app.add_option(
+         "--transport-capacity", to.transport_capacity,
+         "Messages that a channel of one process on the host holds; 0: the sender waits for the "
+         "receiver")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   app.add_flag("--poison,!--no-poison", to.poison,

@@ -189,7 +189,8 @@ int train_and_tell(pipeline& made, const options& with, const processes& all,
   write_table(std::cout, made, told);
   std::cout << '\n';
   write_memory(std::cout, made, told, with.pipeline.poison || with.pipeline.checked);
-  if (with.check && made.on_host()) std::cout << "process: with the unpipelined model of --check, not estimated\n";
+  if (with.check && made.on_host())
+    std::cout << "process: with the unpipelined model of --check, not estimated\n";
   if (with.pipeline.checked) std::cout << "process: with the clocks of --checked, not estimated\n";
   int code = made.traced() && !write_times(made, told, with) ? 1 : 0;
   if (with.sample > 0)

@@ -78,13 +78,15 @@ void write_table(std::ostream& out, const pipeline& from, const account& told) {
   for (int rank = 0; rank < from.where().ranks; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
     out << format("%4d  %-15.15s%7s", rank, layers_of(from, rank).c_str(), "")
-        << percent(predicted.idle[at]) << percent(replayed ? std::optional(replayed->idle[at]) : std::nullopt)
+        << percent(predicted.idle[at])
+        << percent(replayed ? std::optional(replayed->idle[at]) : std::nullopt)
         << percent(real ? std::optional(real->idle[at]) : std::nullopt) << '\n';
   }
   out << format("%-28s", "bubble: the largest of them") << percent(predicted.bubble)
-      << percent(replayed ? std::optional(replayed->bubble) : std::nullopt) << percent(real ? std::optional(real->bubble) : std::nullopt)
-      << "\npredicted: by "
-      << (from.machine().empty() ? "the model's multiply-adds" : "what ops take on " + from.machine())
+      << percent(replayed ? std::optional(replayed->bubble) : std::nullopt)
+      << percent(real ? std::optional(real->bubble) : std::nullopt) << "\npredicted: by "
+      << (from.machine().empty() ? "the model's multiply-adds"
+                                 : "what ops take on " + from.machine())
       << ". replayed: by the processor time of each kind "
          "of job.\n";
   if (real && told.machines == 1) {
@@ -93,8 +95,9 @@ void write_table(std::ostream& out, const pipeline& from, const account& told) {
       return 100 * static_cast<double>(time) /
              static_cast<double>(std::max<std::int64_t>(1, path.sum()));
     };
-    out << format("critical path: jobs %.1f %%, messages %.1f %%, lost between a rank's jobs %.1f %%\n",
-                  part(path.jobs), part(path.messages), part(path.lost));
+    out << format(
+        "critical path: jobs %.1f %%, messages %.1f %%, lost between a rank's jobs %.1f %%\n",
+        part(path.jobs), part(path.messages), part(path.lost));
   }
   if (told.machines == 1) {
     if (const auto sums = measured_sums(from, told.trace, sums_over::replicas))
@@ -171,7 +174,8 @@ void write_memory(std::ostream& out, const pipeline& from, const account& told, 
     out << format("%11.1f\n", kibibytes(here.touched));
   }
   out << "host: what waits there (--offload). workspaces: evaluation's arena, batch, messages, "
-         "queues, instructions, what bf16 takes beside it, a GPU's room for scores. in use: the most at "
+         "queues, instructions, what bf16 takes beside it, a GPU's room for scores. in use: the "
+         "most at "
          "once.\n";
   if (from.workers() > 1)
     out << "All " << from.workers() << " workers of a rank together; in the trace they are ranks "
@@ -187,7 +191,8 @@ void write_memory(std::ostream& out, const pipeline& from, const account& told, 
   for (std::size_t number = 0; number < told.processes.size(); ++number) {
     const process_account& each = told.processes[number];
     std::int64_t sum = 0;
-    for (int worker = 0; worker < each.workers; ++worker) sum += told.workers[first++].planned.sum();
+    for (int worker = 0; worker < each.workers; ++worker)
+      sum += told.workers[first++].planned.sum();
     write_process(out, each, sum, alone ? "process" : "process " + std::to_string(number),
                   alone ? "all ranks" : "its workers");
   }

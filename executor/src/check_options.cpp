@@ -22,7 +22,8 @@ void check(const options& with) {
   if (with.trace_steps < 0) throw plan_error("the number of traced steps cannot be negative");
   if (with.delay.longest.count() < 0) throw plan_error("a delay cannot be negative");
   if (with.host.queue_depth < 0) throw plan_error("the depth of a queue cannot be negative");
-  if (with.host.threads < 0) throw plan_error("the number of a device's threads cannot be negative");
+  if (with.host.threads < 0)
+    throw plan_error("the number of a device's threads cannot be negative");
   if (with.issue != issuing::caller && with.issue != issuing::thread_per_rank)
     throw plan_error("issuing is neither caller nor thread_per_rank");
   if (with.host.queue_depth > host_settings::deepest)
@@ -32,14 +33,16 @@ void check(const options& with) {
     throw plan_error("a capacity of " + std::to_string(with.capacity) +
                      " is for the loopback transport, and options::wire holds another");
   if (with.checked && with.issue != issuing::caller)
-    throw plan_error("races are checked where the caller issues all ranks' instructions in one order");
+    throw plan_error(
+        "races are checked where the caller issues all ranks' instructions in one order");
   if (!with.graph) return;
   if (with.issue != issuing::caller)
     throw plan_error("a graph is recorded by the thread that calls step(): issuing::caller");
   if (with.trace_steps > 0)
     throw plan_error("a graph tells no times of its instructions: trace_steps must be 0");
   if (with.checked)
-    throw plan_error("races are looked for in what is issued, and a graph's steps are not: checked");
+    throw plan_error(
+        "races are looked for in what is issued, and a graph's steps are not: checked");
   if (!with.make_device) refuse_devices();
 }
 

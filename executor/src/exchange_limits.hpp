@@ -21,8 +21,8 @@ inline void must_be_few(int processes) {
                           std::to_string(most_processes) + " that can meet");
 }
 
-//! @throws bootstrap_error with what is wrong with the exchange's name, or with how much this process
-//!         gives to it.
+//! @throws bootstrap_error with what is wrong with the exchange's name, or with how much this
+//!         process gives to it.
 inline void must_be_small(std::string_view what, std::string_view mine) {
   const std::string exchange = "exchange '" + std::string(what.substr(0, most_name)) + "': ";
   if (what.size() > most_name)

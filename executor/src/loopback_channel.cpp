@@ -45,8 +45,9 @@ void loopback_channel::send(const operation& what, std::int64_t step, std::int64
   if (buffered_) {
     if (what.bytes > largest_)
       throw transport_error("channel " + std::to_string(from_) + " -> " + std::to_string(to_) +
-                            ": send " + describe(what.what) + " of " + std::to_string(what.bytes) + " bytes exceeds the largest " +
-                            "message of the plan, " + std::to_string(largest_) + " bytes");
+                            ": send " + describe(what.what) + " of " + std::to_string(what.bytes) +
+                            " bytes exceeds the largest " + "message of the plan, " +
+                            std::to_string(largest_) + " bytes");
     copy_bytes(mine.own.get(), what.data, what.bytes);
     mine.data = mine.own.get();
   }

@@ -14,7 +14,9 @@ namespace {
 class ended_before {
  public:
   explicit ended_before(const plan_view& plan)
-      : plan_(plan), streams_(plan.streams.size()), ended_(plan.instructions.size() * streams_, -1) {
+      : plan_(plan),
+        streams_(plan.streams.size()),
+        ended_(plan.instructions.size() * streams_, -1) {
     std::vector<int> last(streams_, -1);
     const std::vector<int> recorders = recorders_of(plan);
     for (std::size_t index = 0; index < plan.instructions.size(); ++index) {

@@ -277,8 +277,9 @@ class plan_check {
                         std::to_string(group.elements) + " elements of " + std::to_string(size));
     // Or what the stage is given of it would be another part.
     if (deals && bytes != group.elements * size)
-      refuse(index, "its buffer of " + std::to_string(bytes) + " bytes holds more than the group's " +
-                        std::to_string(group.elements) + " elements of " + std::to_string(size) +
+      refuse(index, "its buffer of " + std::to_string(bytes) +
+                        " bytes holds more than the group's " + std::to_string(group.elements) +
+                        " elements of " + std::to_string(size) +
                         ", of which each member gets a part");
   }
 

@@ -85,8 +85,9 @@ void check_groups(std::span<const plan_view> plans) {
 
 void validate(std::span<const plan_view> plans) {
   if (plans.empty())
-    throw plan_error("there is no plan; if any was to be made, answer() of what was to make it says "
-                     "why (stretto::planned, stretto::shared)");
+    throw plan_error(
+        "there is no plan; if any was to be made, answer() of what was to make it says "
+        "why (stretto::planned, stretto::shared)");
   for (const plan_view& plan : plans) validate(plan);
   check_one_job(plans);
   check_channels(plans);

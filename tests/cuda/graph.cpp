@@ -75,7 +75,8 @@ TEST_CASE("a graph of the step gives the bits that issuing every step gives") {
 
 namespace {
 
-//! Whether the call asks for an event's end, or, behind that, takes away the error that there is none yet.
+//! Whether the call asks for an event's end, or, behind that, takes away the error that there is
+//! none yet.
 bool is_question(std::size_t at) {
   const auto has_name = [](std::size_t call, std::string_view name) {
     return name == gpu::calls()[call].name;

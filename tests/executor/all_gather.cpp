@@ -362,11 +362,12 @@ TEST_CASE("gathers, and sums of parts, that do not fit are refused by name") {
   const auto dealt = [](plan_builder& plan) -> instruction& {
     return *std::ranges::find(plan.instructions, action::reduce_scatter, &instruction::act);
   };
-  expect_part(refused([&](plans& p) {
-                for (plan_builder& plan : p) plan.groups[0].elements = 5;
-              }),
-              "rank 0, instruction 4, 0ALL_REDUCE0 (all-reduce, group 0): the 5 elements that it sums "
-              "are not dealt evenly to the 3 members of its group");
+  expect_part(
+      refused([&](plans& p) {
+        for (plan_builder& plan : p) plan.groups[0].elements = 5;
+      }),
+      "rank 0, instruction 4, 0ALL_REDUCE0 (all-reduce, group 0): the 5 elements that it sums "
+      "are not dealt evenly to the 3 members of its group");
   expect_part(refused([&](plans& p) { dealt(p[1]).act = action::all_reduce; }),
               "group 0: ranks 0 and 1 differ in what it gathers, or when");
   expect_part(refused([&](plans& p) { dealt(p[2]).use_count = 0; }),

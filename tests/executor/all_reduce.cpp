@@ -147,7 +147,8 @@ TEST_CASE("what prepares a sum finds its own group's buffer, and what earlier on
   constexpr int ranks = 3;
   const job_table costs(ranks, 1);
   plan_request wanted;
-  wanted.groups = {{.first = 0, .count = 2, .elements = 1}, {.first = 0, .count = 3, .elements = 1}};
+  wanted.groups = {{.first = 0, .count = 2, .elements = 1},
+                   {.first = 0, .count = 3, .elements = 1}};
   wanted.members = {0, 1, 2};
   const planned made(schedule::one_f_one_b{}, {.ranks = ranks, .microbatches = 3}, costs.view(),
                      overlap::separate{}, wanted);

@@ -17,7 +17,8 @@
 #include "stretto/executor/engine.hpp"
 #include "support/sanitized.hpp"
 
-// Sanitizers have their own malloc, which tells of what is taken, and mutexes, which are not counted.
+// Sanitizers have their own malloc, which tells of what is taken, and mutexes, which are not
+// counted.
 #if defined(STRETTO_TEST_SANITIZED)
 // As in their allocator_interface.h, which gcc comes without.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(
@@ -146,8 +147,8 @@ TEST_CASE("the counters count") {
 
 namespace {
 
-//! Threads of the process that bear its own name still: those of the executor give themselves others as
-//! they begin.
+//! Threads of the process that bear its own name still: those of the executor give themselves
+//! others as they begin.
 int unnamed_threads() {
   const auto name_of = [](const std::filesystem::path& task) {
     std::ifstream file(task / "comm");
@@ -168,8 +169,8 @@ const int others = [] {
   return unnamed_threads();
 }();
 
-//! Waits until all threads of the executor have begun: some that have nothing to do in a plan may begin
-//! late, and sanitizers take memory as a thread begins.
+//! Waits until all threads of the executor have begun: some that have nothing to do in a plan may
+//! begin late, and sanitizers take memory as a thread begins.
 void wait_for_threads() {
   while (unnamed_threads() > others) std::this_thread::yield();
 }

@@ -211,8 +211,8 @@ TEST_CASE("every wait for data, and for the step before, is missed when it is go
           ++removed;
           // Some end by another way than through who waited for them, and are missed before a step.
           if (has(found, "the end of the step does not wait for it")) continue;
-          // A message tells its receiver all that its sender knows: with clocks of all ranks that the
-          // rank's last step has ended, where plans are proven with those of neighbours.
+          // A message tells its receiver all that its sender knows: with clocks of all ranks that
+          // the rank's last step has ended, where plans are proven with those of neighbours.
           if (found.empty()) {
             CHECK(whole.waits[which].why == wait_reason::gate);
             CHECK(whole.instructions[at].act == action::receive);
@@ -282,8 +282,9 @@ TEST_CASE("both instructions are named, with rank, bytes, streams and steps") {
   CHECK(found_in(plan) == "");
   plan.instructions[1].wait_count = 0;
   const std::string found = found_in(plan);
-  expect_part(found, "step 0, rank 0, instruction 1, 0B0 (stage 0, backward, micro-batch 0): a race "
-                     "on bytes [0, 128) of rank 0");
+  expect_part(found,
+              "step 0, rank 0, instruction 1, 0B0 (stage 0, backward, micro-batch 0): a race "
+              "on bytes [0, 128) of rank 0");
   expect_part(found, "the read by rank 0, instruction 1, 0B0");
   expect_part(found, "stream copies, has no order with the write by rank 0, instruction 0, 0F0");
   expect_part(found, "step 0, stream compute");
@@ -345,7 +346,8 @@ TEST_CASE("a wait for what nobody has recorded, and options that cannot be check
   const plan_builder plan = two_streams();
   const std::vector<plan_view> plans{plan.view()};
   const auto races = executor::make_race_check(plans);
-  const auto on = executor::make_checked_device(std::make_unique<walked_device>(plans[0]), races, 0);
+  const auto on =
+      executor::make_checked_device(std::make_unique<walked_device>(plans[0]), races, 0);
   on->wait(1, 0, -1);
   CHECK_THROWS_WITH_AS(on->wait(1, 0, 0), doctest::Contains("stream copies of rank 0 waits for "
                                                             "event 0, which nobody has recorded"),

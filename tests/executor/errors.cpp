@@ -355,18 +355,20 @@ TEST_CASE("an engine that must wait for a callback says why its step has failed 
   const captured_errors errors;
   std::atomic<bool> release{false};
   std::string seen;
-  std::thread reader([&] {  // until it is there: the engine goes no sooner than the callback returns
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while ((seen = errors.text()).empty() && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(milliseconds(1));
-    release = true;
-  });
+  std::thread reader(
+      [&] {  // until it is there: the engine goes no sooner than the callback returns
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        while ((seen = errors.text()).empty() && std::chrono::steady_clock::now() < end)
+          std::this_thread::sleep_for(milliseconds(1));
+        release = true;
+      });
   {
     const spoiled run = held_until(release);
     error_of(*run.engine);
   }
   reader.join();
-  expect_part(seen, "stretto: waiting for a callback that does not return; step 0 has not ended in time: ");
+  expect_part(
+      seen, "stretto: waiting for a callback that does not return; step 0 has not ended in time: ");
   expect_part(seen, "1F1");
 }
 
@@ -388,8 +390,9 @@ TEST_CASE("a callback that does not return keeps its thread, and the error says 
                 "    4     1F1             started     named by the error\n"
                 "    7     1F2             issued\n");
     // Also what cannot have happened, with its other side.
-    expect_part(error.flight_record(),
-                "    5     1SEND_F1        issued      message 1 to rank 2, 32 bytes; meets rank 2's 2, ");
+    expect_part(
+        error.flight_record(),
+        "    5     1SEND_F1        issued      message 1 to rank 2, 32 bytes; meets rank 2's 2, ");
     expect_part(error.flight_record(), "; waits for 4 1F1\n");
     expect_part(error.flight_record(), "\n    and 1 more\n");
     CHECK(run.engine->trace().empty());

@@ -125,9 +125,10 @@ TEST_CASE("the last message of a channel, when lost, is named at the deadline") 
     CHECK(error.rank() == 1);
     CHECK(error.what_job() == job{1, 2, 0, job_kind::receive_forward});
     expect_part(error.what(), "waits for a message that its partner has finished with");
-    expect_part(error.flight_record(),
-                "1RECV_F2        started     message 2 from rank 0, 32 bytes; meets rank 0's 5, done; "
-                "named by the error\n");
+    expect_part(
+        error.flight_record(),
+        "1RECV_F2        started     message 2 from rank 0, 32 bytes; meets rank 0's 5, done; "
+        "named by the error\n");
   }
 }
 

@@ -100,7 +100,8 @@ void run_all(const Ops& ops, int workers, int replicas = 1) {
   run(schedule::one_f_one_b{}, {.ranks = 3, .microbatches = 4}, workers, replicas, ops);
   run(schedule::paired_1f1b{}, {.ranks = 2, .microbatches = 6}, workers, replicas, ops);
   run(schedule::zb_h1{}, {.ranks = 2, .microbatches = 4}, workers, replicas, ops);
-  run(schedule::interleaved{}, {.ranks = 2, .microbatches = 4, .chunks = 2}, workers, replicas, ops);
+  run(schedule::interleaved{}, {.ranks = 2, .microbatches = 4, .chunks = 2}, workers, replicas,
+      ops);
   run(schedule::zbv{}, {.ranks = 2, .microbatches = 4, .chunks = 2}, workers, replicas, ops);
   run(schedule::dualpipe_v{}, {.ranks = 2, .microbatches = 4, .chunks = 2}, workers, replicas, ops);
 }

@@ -201,12 +201,26 @@ TEST_CASE("messages and collectives that are none") {
       {[](plans& p) { p[2].groups[0].elements = -1; }, "negative number of elements"},
       {[](plans& p) { p[2].groups[0].elements = 5; }, "32 bytes does not hold the group's 5"},
       {[](plans& p) { p[2].groups[0].elements = INT64_MAX; }, "does not hold"},
-      {[](plans& p) { range_of(p[2], action::all_reduce) = {8, 24}; },
+      {[](plans& p) {
+         range_of(p[2], action::all_reduce) = {8, 24};
+       },
        "24 bytes does not hold the group's 4"},
-      {[](plans& p) { range_of(p[2], action::all_reduce) = {4, 28}; }, "begins within an element"},
-      {[](plans& p) { range_of(p[2], action::all_reduce) = {8, 32}; }, "is used beyond its end"},
-      {[](plans& p) { range_of(p[2], action::all_reduce) = {-8, 8}; }, "is used beyond its end"},
-      {[](plans& p) { range_of(p[0], action::send) = {0, 8}; }, "moved in part, which only sums are"},
+      {[](plans& p) {
+         range_of(p[2], action::all_reduce) = {4, 28};
+       },
+       "begins within an element"},
+      {[](plans& p) {
+         range_of(p[2], action::all_reduce) = {8, 32};
+       },
+       "is used beyond its end"},
+      {[](plans& p) {
+         range_of(p[2], action::all_reduce) = {-8, 8};
+       },
+       "is used beyond its end"},
+      {[](plans& p) {
+         range_of(p[0], action::send) = {0, 8};
+       },
+       "moved in part, which only sums are"},
       {[](plans& p) { p[0].ranges.resize(1); }, "are not one for each use"},
   });
 }

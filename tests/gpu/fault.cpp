@@ -1,5 +1,5 @@
-// A kernel that touches what it may not ends the step, and the process's use of its GPU: a program of
-// its own.
+// A kernel that touches what it may not ends the step, and the process's use of its GPU: a program
+// of its own.
 #include <doctest/doctest.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// What hides behind what, measured on a GPU of kernels that last a known time at least: how much more is
-// the GPU's affair.
+// What hides behind what, measured on a GPU of kernels that last a known time at least: how much
+// more is the GPU's affair.
 #include "stretto/executor/overlap_meter.hpp"
 
 #include <doctest/doctest.h>

@@ -110,7 +110,8 @@ TEST_CASE("no cut has a faster slowest rank: against all of them") {
   int all = 0;
   for (const placement& where : placements)
     for (int turn = 0; turn < 60; ++turn) {
-      const int layers = where.stages() + static_cast<int>(random() % (where.stages() > 4 ? 6U : 9U));
+      const int layers =
+          where.stages() + static_cast<int>(random() % (where.stages() > 4 ? 6U : 9U));
       const layer_list model = random_model(random, layers);
       const auto costs = [&](int layer) { return model[static_cast<std::size_t>(layer)]; };
       std::vector<layer_range> stages(static_cast<std::size_t>(where.stages()));
@@ -138,7 +139,8 @@ TEST_CASE("with limits of memory: the fastest cut that keeps to them, or a limit
   int served = 0;
   for (const placement& where : placements)
     for (int turn = 0; turn < 60; ++turn) {
-      const int layers = where.stages() + static_cast<int>(random() % (where.stages() > 4 ? 5U : 8U));
+      const int layers =
+          where.stages() + static_cast<int>(random() % (where.stages() > 4 ? 5U : 8U));
       const layer_list model = random_model(random, layers);
       const auto costs = [&](int layer) { return model[static_cast<std::size_t>(layer)]; };
       std::vector<std::int32_t> alive;

@@ -1,5 +1,5 @@
-// Schedules that try several orders pick the same at compile time, one constant a variant, as at run
-// time, all at once.
+// Schedules that try several orders pick the same at compile time, one constant a variant, as at
+// run time, all at once.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -28,7 +28,11 @@ using stretto::schedule::zbv_greedy;
 template <int Limit>
 struct limited_to : stretto::memory::release_early {
   constexpr stretto::unit_costs costs() const {
-    return {.forward = 10, .backward_input = 12, .backward_weight = 8, .communication = 1, .whole_saves = 3};
+    return {.forward = 10,
+            .backward_input = 12,
+            .backward_weight = 8,
+            .communication = 1,
+            .whole_saves = 3};
   }
   constexpr std::int64_t limit() const { return Limit; }
 };
@@ -82,7 +86,8 @@ constexpr std::int64_t emitted(int variant) {
   std::int64_t sum = 0;
   for (int rank = 0; rank < sizes.ranks; ++rank)
     for (const stretto::job& work : lists.rows().row(rank))
-      sum = (31 * sum + 7 * work.stage + 3 * work.microbatch + static_cast<int>(work.kind)) % 1000003;
+      sum =
+          (31 * sum + 7 * work.stage + 3 * work.microbatch + static_cast<int>(work.kind)) % 1000003;
   return sum;
 }
 

@@ -1,5 +1,5 @@
-// Hops within nodes and between them, and links that carry one message at a time: replays and bounds
-// against an oracle of this file's own, and what schedules make of them.
+// Hops within nodes and between them, and links that carry one message at a time: replays and
+// bounds against an oracle of this file's own, and what schedules make of them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -340,8 +340,9 @@ TEST_CASE_TEMPLATE("links: searches time their orders by the hop between the ran
   CHECK(timed > 100);
 }
 
-TEST_CASE_TEMPLATE("links: a search takes that of its orders which is shortest one message at a time",
-                   Schedule, schedule::zbv_greedy, schedule::zb_auto, schedule::v_auto) {
+TEST_CASE_TEMPLATE(
+    "links: a search takes that of its orders which is shortest one message at a time", Schedule,
+    schedule::zbv_greedy, schedule::zb_auto, schedule::v_auto) {
   std::mt19937 random(23);
   int settled_otherwise = 0;
   for (int round = 0; round < 60; ++round) {

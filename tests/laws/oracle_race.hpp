@@ -121,8 +121,9 @@ class two_steps {
         const bool ahead = one.what.kind == stretto::job_kind::send_forward;
         const auto bytes = [&](std::pair<int, int> end) {
           const auto uses = plan(end.first).uses_of(at(end.first, end.second));
-          return uses.empty() ? 0
-                              : plan(end.first).buffers[static_cast<std::size_t>(uses[0].buffer)].bytes;
+          return uses.empty()
+                     ? 0
+                     : plan(end.first).buffers[static_cast<std::size_t>(uses[0].buffer)].bytes;
         };
         if (bytes(sent[k]) != bytes(taken[k]) ||
             other.what.stage != one.what.stage + (ahead ? 1 : -1) ||
@@ -218,7 +219,8 @@ class two_steps {
     for (int now = 0; now < 2 * total_; ++now) item(parts_, item(joint_, now)).push_back(now);
   }
 
-  //! Without a wait no clock differs but of what it is for, and of what comes after one that differs.
+  //! Without a wait no clock differs but of what it is for, and of what comes after one that
+  //! differs.
   void tick(wait_at left_out) {
     const bool all = left_out.rank < 0;
     if (all) {

@@ -1,5 +1,6 @@
-// Whose buffers instructions touch: whatever one touches otherwise than its job does is refused when
-// jobs then compute with something else than they should. A judge follows what is in each buffer.
+// Whose buffers instructions touch: whatever one touches otherwise than its job does is refused
+// when jobs then compute with something else than they should. A judge follows what is in each
+// buffer.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -133,7 +134,8 @@ std::string judge(const loose_plan& plan) {
 
 }  // namespace
 
-TEST_CASE("what would compute with another job's data is refused, whatever use of a plan is spoilt") {
+TEST_CASE(
+    "what would compute with another job's data is refused, whatever use of a plan is spoilt") {
   std::map<std::string, long> caught;
   long harmless = 0, refused = 0;
   std::minstd_rand random(1);

@@ -113,7 +113,8 @@ TEST_CASE("interleaved: 4 ranks of 2 chunks keep 7, 5, 4, 4 and 4, 7, 5, 4, what
   }
 }
 
-TEST_CASE("interleaved: a message takes the place that was left the longest ago, and hardly waits") {
+TEST_CASE(
+    "interleaved: a message takes the place that was left the longest ago, and hardly waits") {
   // Bytes of every second message; one of another size does not find every place large enough.
   for (const auto& [other, one_in] : {std::pair{64, 25}, std::pair{128, 5}}) {
     const shape sizes{.ranks = 8, .microbatches = 64, .chunks = 2};
@@ -190,14 +191,16 @@ TEST_CASE("where nothing comes back, a job waits for the send of the micro-batch
           sends.push_back(by);
       const int sent = at.what.microbatch - 2;
       if (plan.rank + 1 < ranks && sent >= 0)
-        CHECK(sends == std::vector{stretto::job{plan.rank, sent, 0, stretto::job_kind::send_forward}});
+        CHECK(sends ==
+              std::vector{stretto::job{plan.rank, sent, 0, stretto::job_kind::send_forward}});
       else
         CHECK(sends.empty());
     }
   }
 }
 
-TEST_CASE("plans are in order where messages are of several sizes, and leave places that nobody takes") {
+TEST_CASE(
+    "plans are in order where messages are of several sizes, and leave places that nobody takes") {
   int plans = 0;
   const auto in_order = [&](const stretto::schedule::any& schedule, const shape& sizes,
                             bool train) {
@@ -277,7 +280,8 @@ TEST_CASE("plans are in order where all messages share a stream") {
       // message to be sent hears of some that have come.
       for (const bool uneven : {false, true}) {
         if (!schedule.supports(sizes).ok()) continue;
-        INFO(schedule.name, ", ranks ", sizes.ranks, ", chunks ", sizes.chunks, ", uneven ", uneven);
+        INFO(schedule.name, ", ranks ", sizes.ranks, ", chunks ", sizes.chunks, ", uneven ",
+             uneven);
         const stretto::placement where = stretto::place(schedule.placed(), sizes);
         stretto::job_table table(sizes.ranks, where.chunks);
         for (int chunk = 0; chunk < where.chunks && uneven; ++chunk)

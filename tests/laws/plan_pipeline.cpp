@@ -306,7 +306,9 @@ TEST_CASE("empty buffers keep their events, which are no race and not spare") {
 TEST_CASE("costs of another shape are refused, not read") {
   const shape sizes{.ranks = 3, .microbatches = 6};
   const auto answer = [&](const stretto::job_table_view& costs) {
-    return stretto::planned(schedule::one_f_one_b{}, sizes, costs, overlap::separate{}).answer().why;
+    return stretto::planned(schedule::one_f_one_b{}, sizes, costs, overlap::separate{})
+        .answer()
+        .why;
   };
   stretto::job_table table(3, 1);
   CHECK(answer(table.view()) == stretto::reason::none);
@@ -350,9 +352,10 @@ TEST_CASE("of costs that make no sense the first is named, with what it is and m
   CHECK(said([](table& of) {
           of.between_nodes = -1;
         }).starts_with("unsupported: a message's time is a number from 0 to 2^46"));
-  CHECK(said([](table& of) { of.node_ranks = -2; }) ==
-        "unsupported: a node has a number of ranks from 1 on, or 0 where all are of one (-2, at most "
-        "2147483647)");
+  CHECK(
+      said([](table& of) { of.node_ranks = -2; }) ==
+      "unsupported: a node has a number of ranks from 1 on, or 0 where all are of one (-2, at most "
+      "2147483647)");
   CHECK(said([](table& of) { of.pair_hides = 101; }) ==
         "unsupported: a pair hides 0 to 100 percent of its shorter half (101, at most 100)");
   // In the second class of micro-batches, too.

@@ -198,13 +198,12 @@ TEST_CASE("processes that are told different things say so, and train nothing") 
   };
   const struct {
     std::string first, second, says;
-  } cases[] = {
-      {"--sample 9", "--sample 0", "process 0 has --sample 9, process 1 has --sample 0: "},
-      {"", "--check", "process 0 has no --check, process 1 has --check set: "},
-      {"--ops look_ahead", "", "process 0 has --ops look_ahead, process 1 has no --ops: "},
-      {"--save " + desk.path() + "/one", "", "process 0 has --save FILE, process 1 has no --save: "},
-      {text.path(), "--sample 76",
-       "process 0 has FILES of 1000 bytes with checksum "}};
+  } cases[] = {{"--sample 9", "--sample 0", "process 0 has --sample 9, process 1 has --sample 0: "},
+               {"", "--check", "process 0 has no --check, process 1 has --check set: "},
+               {"--ops look_ahead", "", "process 0 has --ops look_ahead, process 1 has no --ops: "},
+               {"--save " + desk.path() + "/one", "",
+                "process 0 has --save FILE, process 1 has no --save: "},
+               {text.path(), "--sample 76", "process 0 has FILES of 1000 bytes with checksum "}};
   for (const auto& one : cases) {
     INFO(one.says);
     const outcome ended = pair(one.first, one.second);
@@ -253,8 +252,8 @@ TEST_CASE("those that train tell what they wait for when one of them is killed")
       "\" --layers 4 --width 16 --heads 2 --context 16 --microbatches 4 --ranks 3 --chunks 1 "
       "--steps 1000000 --deadline 3 --out . --transport mpi";
   const test_support::temporary script("train_killed.sh");
-  script.write("cd " + desk.path() + "; " + start_them + " 3 sh -c 'echo $$ >$OMPI_COMM_WORLD_RANK; " +
-               train +
+  script.write("cd " + desk.path() + "; " + start_them +
+               " 3 sh -c 'echo $$ >$OMPI_COMM_WORLD_RANK; " + train +
                "' >said 2>told &\n"
                "until grep -q 1/1000000 said; do kill -0 $! || break; sleep 0.05; done\n"
                "kill -KILL $(cat 1)\nwait $!\ncat told >&2; exit 0\n");

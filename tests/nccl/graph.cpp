@@ -66,9 +66,10 @@ struct told {
 //! @param records  whether the process does
 //! @return what each has thrown
 template <class Use>
-std::vector<told> run(Use use, const std::function<bool(int rank)>& records = [](int) { return true; },
-                      std::chrono::nanoseconds deadline = std::chrono::minutes(1),
-                      const std::function<bool(const job&)>& waits = {}) {
+std::vector<told> run(
+    Use use, const std::function<bool(int rank)>& records = [](int) { return true; },
+    std::chrono::nanoseconds deadline = std::chrono::minutes(1),
+    const std::function<bool(const job&)>& waits = {}) {
   gpu::reset(7, ranks);
   nccl::reset();
   define_executor_kernels();
@@ -213,9 +214,10 @@ TEST_CASE("of the messages of a replay the first is named that was not exchanged
       });
   expect_part(all[0].text, "step 3, rank 0, instruction 3, 0SEND_F1");
   expect_part(all[1].text, "step 3, rank 1, instruction 2, 1RECV_F1");
-  expect_part(all[0].record,
-              "    3     0SEND_F1        issued      message 1 to rank 1, 28 bytes; waits for 2 0F1; "
-              "named by the error\n");
+  expect_part(
+      all[0].record,
+      "    3     0SEND_F1        issued      message 1 to rank 1, 28 bytes; waits for 2 0F1; "
+      "named by the error\n");
   expect_part(all[1].record,
               "    2     1RECV_F1        started     message 1 from rank 0, 28 bytes; "
               "named by the error\n");

@@ -105,8 +105,9 @@ TEST_CASE("who is held up by a full queue is told that the time is up, or that a
     const executor::execution_error error = error_of(*of.engine);
     others.speaks = false;
     CHECK(error.kind() == (lost ? executor::failure::transport : executor::failure::deadline));
-    expect_part(error.what(), lost ? "process 1 has failed: for a reason"
-                                   : "the step has not ended in time, and who issues it is held up");
+    expect_part(error.what(), lost
+                                  ? "process 1 has failed: for a reason"
+                                  : "the step has not ended in time, and who issues it is held up");
     expect_part(error.what(), "; what was issued then is rank 0, instruction ");
     CHECK(error.threads_left() == 0);
     of.engine.reset();

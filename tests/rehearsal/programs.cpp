@@ -82,7 +82,8 @@ std::vector<std::string> losses(const std::string& printed) {
 
 TEST_CASE("what launches, events, graphs and memory take has a row each") {
   const json made = results("gpu_launch", "");
-  // Behind a delay and a record; the launch that waits for the first may come back before the second.
+  // Behind a delay and a record; the launch that waits for the first may come back before the
+  // second.
   const int queued = made["about"]["queued_launches"];
   CHECK(queued >= 1024 - 2);
   CHECK(queued <= 1024 - 1);

@@ -1,5 +1,5 @@
-// Compiling is passing: all rules over the plans of BitPipe at 8 ranks, 64 micro-batches and 2 chunks,
-// within the default limits of the compilers.
+// Compiling is passing: all rules over the plans of BitPipe at 8 ranks, 64 micro-batches and 2
+// chunks, within the default limits of the compilers.
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/bitpipe.hpp"
 

@@ -7,9 +7,9 @@
 namespace {
 
 constexpr stretto::shape sizes{.ranks = 8, .microbatches = 64, .chunks = 2};
-using step = stretto::pipeline<sizes, stretto::schedule::interleaved, stretto::assignment::unassigned,
-                               stretto::memory::release_early, stretto::overlap::separate,
-                               stretto::with_data_parallel<>>;
+using step = stretto::pipeline<sizes, stretto::schedule::interleaved,
+                               stretto::assignment::unassigned, stretto::memory::release_early,
+                               stretto::overlap::separate, stretto::with_data_parallel<>>;
 static_assert(stretto::valid<step>);
 static_assert(step::plans()[0].groups.size() == 16);
 

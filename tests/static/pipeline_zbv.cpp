@@ -1,5 +1,5 @@
-// Compiling is passing: all rules over the plans of ZB-V at 8 ranks and 64 micro-batches, within the default
-// limits of the compilers.
+// Compiling is passing: all rules over the plans of ZB-V at 8 ranks and 64 micro-batches, within
+// the default limits of the compilers.
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/zbv.hpp"
 

@@ -1,5 +1,5 @@
-// Of a shape that is refused nothing is computed, whatever limits a compiler is given: where it was,
-// this took gcc minutes (2^31 jobs of lists that nobody asks for).
+// Of a shape that is refused nothing is computed, whatever limits a compiler is given: where it
+// was, this took gcc minutes (2^31 jobs of lists that nobody asks for).
 #include "stretto/plan/pipeline.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 

@@ -63,8 +63,8 @@ static_assert(sound<step<stretto::schedule::gpipe, true>>);
 static_assert(sound<step<stretto::schedule::interleaved, false>>);
 static_assert(sound<step<stretto::schedule::interleaved, true>>);
 
-// What is wrong is found at compile time, too: an optimizer on one of two ranks, and a sum of both that
-// only one joins.
+// What is wrong is found at compile time, too: an optimizer on one of two ranks, and a sum of both
+// that only one joins.
 constexpr stretto::verdict lacking(job_kind second, bool grouped) {
   stretto::fixed_job_lists<2, 7> lists;
   stretto::job_sink out = lists.sink();
@@ -80,7 +80,8 @@ constexpr stretto::verdict lacking(job_kind second, bool grouped) {
   }
   const std::int32_t members[] = {0, 1};
   const stretto::rank_group both[] = {{members, -1, false}};
-  stretto::replay_input input{.rows = lists.rows(), .where = {.ranks = 2}, .costs = {}, .messages = true};
+  stretto::replay_input input{
+      .rows = lists.rows(), .where = {.ranks = 2}, .costs = {}, .messages = true};
   if (grouped) input.groups = both;
   return check::complete(input);
 }

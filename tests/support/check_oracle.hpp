@@ -103,7 +103,8 @@ inline bool needs(const lists& in, const job& later, const job& earlier) {
   }
 }
 
-//! Rule `complete`, for lists of F, B, I, W, R, copies and messages: counts every job that should be there.
+//! Rule `complete`, for lists of F, B, I, W, R, copies and messages: counts every job that should
+//! be there.
 inline bool complete(const lists& in) {
   std::map<std::tuple<int, int, int, job_kind>, int> count;
   bool any_backward = false;

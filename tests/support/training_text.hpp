@@ -6,8 +6,8 @@
 
 namespace test_support {
 
-//! A text to train on that stays the same from run to run, as the sources, which the trainer takes by
-//! itself, do not while somebody works at them.
+//! A text to train on that stays the same from run to run, as the sources, which the trainer takes
+//! by itself, do not while somebody works at them.
 struct training_text : temporary {
   training_text() : temporary("train_text") {
     std::string bytes;

@@ -42,7 +42,8 @@ TEST_CASE("assign deals layers in pipeline order") {
   CHECK(layout[0]["letters"] == "Ett");
   CHECK(layout[1]["layers"].empty());
   CHECK(layout[4]["letters"] == "L");
-  const auto svg = run("assign --layers balanced:18 --ranks 4 --chunks 2 --head 2,2,2 --format svg");
+  const auto svg =
+      run("assign --layers balanced:18 --ranks 4 --chunks 2 --head 2,2,2 --format svg");
   CHECK(svg.exit == 0);
   CHECK(svg.out.starts_with("<svg"));
   CHECK(svg.out.find("<title>layer 17, 6</title>") != std::string::npos);

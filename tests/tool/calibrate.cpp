@@ -117,7 +117,8 @@ TEST_CASE("of a machine that was not measured its rates are enough") {
   CHECK(json::parse(contents(again.path())) == json::parse(contents(file.path())));
   const std::string header = run("calibrate --machine " + file.path() + " --emit header -o -").out;
   CHECK_MESSAGE(
-      header.find("on{\"mine\", 788000, 3000, 370, 3000, 3000, 132, 8, {}, 0, 394000, 52, 1576000};") !=
+      header.find(
+          "on{\"mine\", 788000, 3000, 370, 3000, 3000, 132, 8, {}, 0, 394000, 52, 1576000};") !=
           std::string::npos,
       header);
   CHECK(header.find("kernels[]") == std::string::npos);

@@ -132,9 +132,9 @@ TEST_CASE("who waits for whom all the way around, or for eight ranks") {
     file.write(text);
     const outcome checked = run("check " + file.path());
     CHECK(checked.exit == 1);
-    CHECK_MESSAGE(checked.err.ends_with("can never run: " + std::to_string(ranks - 1) + "F0" + said +
-                                        "\n"),
-                  checked.err);
+    CHECK_MESSAGE(
+        checked.err.ends_with("can never run: " + std::to_string(ranks - 1) + "F0" + said + "\n"),
+        checked.err);
   }
   // The first of a pair is in its list, too.
   file.write(

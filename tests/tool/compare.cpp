@@ -130,7 +130,8 @@ TEST_CASE("compare cuts one model into the chunks that a schedule has") {
   CHECK(halves["peak"] == json({4, 4, 4, 4}));
   // Within a limit of whole activations.
   CHECK(find("--cost 3,5,7,1 --limit 4", "zbv")["makespan"] == halves["makespan"]);
-  CHECK(find("--cost 3,5,7,1 --limit 3", "zbv")["refused"] == "needs 4 on rank 0, whose limit is 3");
+  CHECK(find("--cost 3,5,7,1 --limit 3", "zbv")["refused"] ==
+        "needs 4 on rank 0, whose limit is 3");
   CHECK(find("--limit 3", "dualpipe_v")["refused"] == "needs 4.50 on rank 0, whose limit is 3");
   // Three chunks in two: a half more each.
   const json thirds = find("--chunks 3 --cost 2,2,2,0", "zbv");

@@ -141,8 +141,7 @@ TEST_CASE("overlap: what goes round lies behind attention, and a gather behind a
 TEST_CASE("sequences that cannot be shared are refused, and the option is named") {
   tool_tests::check_refused(
       "memory 1f1b --ranks 2 --microbatches 4 --layers 4 --sequence 1000",
-      {{"--context-parallel 3",
-        "--context-parallel 3: --sequence 1000 is no multiple of twice it"},
+      {{"--context-parallel 3", "--context-parallel 3: --sequence 1000 is no multiple of twice it"},
        {"--context-parallel 0", "--context-parallel"},
        {"--context-parallel 5 --sequence-parallel --tensor-parallel 16",
         "--tensor-parallel 16: what --context-parallel leaves of --sequence 200 is no multiple of "
@@ -155,7 +154,8 @@ TEST_CASE("sequences that cannot be shared are refused, and the option is named"
         "--context-exchange ring: does not go with --window"},
        {"--context-exchange bus --context-parallel 2", "--context-exchange"},
        {"--context-exchange heads --context-parallel 5",
-        "--context-parallel 5: --heads 16 is no multiple of it, among whom --context-exchange heads "
+        "--context-parallel 5: --heads 16 is no multiple of it, among whom --context-exchange "
+        "heads "
         "deals them"},
        {"--context-exchange heads --context-parallel 2 --tensor-parallel 4 --kv-heads 4",
         "--context-parallel 2: --kv-heads 4 is no multiple of it times --tensor-parallel 4, among"},
@@ -177,8 +177,9 @@ TEST_CASE("sequences that cannot be shared are refused, and the option is named"
       "--context-parallel ";
   tool_tests::check_refused(
       "overlap --layers 16" + long_ring,
-      {{"128", "--context-parallel 128: round the ring each of a job's layers (16) attends as often, "
-               "and an order is sought for at most 1024 times"}});
+      {{"128",
+        "--context-parallel 128: round the ring each of a job's layers (16) attends as often, "
+        "and an order is sought for at most 1024 times"}});
   tool_tests::check_refused("costs --layers 4" + long_ring,
                             {{"2048", "of a job's layers (1) attends as often"},
                              {"512 --further-tokens 2", "of a job's layers (3) attends as often"}});

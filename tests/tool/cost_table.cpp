@@ -20,7 +20,8 @@ using tool_tests::temporary;
 
 }  // namespace
 
-TEST_CASE("what a whole backward holds between its halves counts, with a file of costs and without") {
+TEST_CASE(
+    "what a whole backward holds between its halves counts, with a file of costs and without") {
   const temporary costs("no_costs.json");
   costs.write("{}");
   const std::string step =
@@ -142,7 +143,8 @@ TEST_CASE("whole backwards may take less than their halves, and be chosen by tha
   file.write(R"({"jobs": [{"kind": "B", "cost": 13}]})");
   CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * 23);
   // Of layers each; the embedding's times are its own, and a file may say what another saves.
-  CHECK(length("1f1b" + one + " --whole-saves 3 --layers 3 --embedding 1,1,1") == 4 * (27 + 3 + 27));
+  CHECK(length("1f1b" + one + " --whole-saves 3 --layers 3 --embedding 1,1,1") ==
+        4 * (27 + 3 + 27));
   file.write(R"([{"layer": 2, "whole_saves": 5}])");
   CHECK(length("1f1b" + one + " --whole-saves 3 --layers 3 --layer-costs " + file.path()) ==
         4 * (27 + 27 + 25));
@@ -150,7 +152,8 @@ TEST_CASE("whole backwards may take less than their halves, and be chosen by tha
   const auto refused =
       run("simulate 1f1b" + one + " --layers 3 --layer-costs " + file.path());
   CHECK(refused.exit == 2);
-  CHECK(refused.err.find("layer 1 of --layers 3 saves 21 of a whole backward, whose halves take 20") !=
+  CHECK(refused.err.find(
+            "layer 1 of --layers 3 saves 21 of a whole backward, whose halves take 20") !=
         std::string::npos);
   // Dealt by whole backwards; a file's entry says of one what it says and no more.
   const std::string dealt = " --ranks 2 --cost 10,12,8,0 --whole-saves 8 --head 30,30,30 --layers ";
@@ -160,17 +163,18 @@ TEST_CASE("whole backwards may take less than their halves, and be chosen by tha
   file.write(R"({"jobs": [{"kind": "B", "change": -1}, {"kind": "I", "cost": 5}]})");
   CHECK(length("1f1b" + one + " --whole-saves 3 --costs " + file.path()) == 4 * (10 + 5 + 8 - 3));
   // Compared, and cut anew: jobs of half of it.
-  for (const json& entry :
-       run_json("compare --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 --merge shortest "
-                "--format json"))
+  for (const json& entry : run_json(
+           "compare --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 --merge shortest "
+           "--format json"))
     if (entry["schedule"] == "zb_h1" || entry["schedule"] == "zbv")
-      CHECK(2 * entry["makespan"].get<double>() ==
-            static_cast<double>(
-                entry["schedule"] == "zbv"
-                    ? length("zbv --ranks 4 --microbatches 8 --cost 10,12,8,2 --whole-saves 3 "
-                             "--merge shortest")
-                    : 2 * length("zb_h1 --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 "
-                                 "--merge shortest")));
+      CHECK(
+          2 * entry["makespan"].get<double>() ==
+          static_cast<double>(
+              entry["schedule"] == "zbv"
+                  ? length("zbv --ranks 4 --microbatches 8 --cost 10,12,8,2 --whole-saves 3 "
+                           "--merge shortest")
+                  : 2 * length("zb_h1 --ranks 4 --microbatches 8 --cost 10,12,8,1 --whole-saves 3 "
+                               "--merge shortest")));
 }
 
 TEST_CASE("two replicas hold weights twice, and pairs hide what they are told to") {
@@ -405,7 +409,8 @@ TEST_CASE("what slices take in between counts where they are joined") {
 TEST_CASE("layers are dealt by all slices, and a job of several saves as often") {
   const temporary costs("slices.json");
   // The first layer takes as much as three others, by its first slice alone.
-  costs.write(R"([{"layer": 0, "slice": 0, "forward": 12}, {"layer": 0, "slice": 1, "forward": 1}])");
+  costs.write(
+      R"([{"layer": 0, "slice": 0, "forward": 12}, {"layer": 0, "slice": 1, "forward": 1}])");
   CHECK(run_json("simulate seq_1f1b --ranks 2 --microbatches 2 --slices 2 --format json "
                  "--layers balanced:4 --layer-costs " +
                  costs.path())["layers"] == json({1, 3}));

@@ -201,7 +201,8 @@ TEST_CASE("a trace has the critical path on a track of its own, behind the ranks
   CHECK(names.size() > 10);
 }
 
-TEST_CASE("of a measured step the critical path is the measured one's, and what it is made of is told") {
+TEST_CASE(
+    "of a measured step the critical path is the measured one's, and what it is made of is told") {
   const temporary file("trace.json");
   file.write(measured_step().dump());
   const std::string plain = run(measured_1f1b + file.path()).out;

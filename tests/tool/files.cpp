@@ -60,7 +60,9 @@ TEST_CASE("what cannot be written leaves what was there before, and nothing else
 
 TEST_CASE("what a process of the same number has left, or writes, stays, and is in nobody's way") {
   const kept_file here;
-  const auto fresh = [&](int count) { return stretto::tool::fresh_name(here.path(), count).string(); };
+  const auto fresh = [&](int count) {
+    return stretto::tool::fresh_name(here.path(), count).string();
+  };
   const auto written = [&] {
     return stretto::tool::write_whole(here.path(), [](std::ostream& to) { to << "new\n"; });
   };

@@ -1,4 +1,5 @@
-// Layers with the head that foretell further tokens: who holds them, what they take, what is refused.
+// Layers with the head that foretell further tokens: who holds them, what they take, what is
+// refused.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -54,9 +55,10 @@ TEST_CASE("memory: the rank with the head has them, and a table where it has non
 
 TEST_CASE("memory: balanced layers make room for them") {
   const auto last = [](const std::string& more_options) {
-    const json all = run_json("memory 1f1b --ranks 4 --microbatches 8 --hidden 512 --vocabulary 512 "
-                              "--sequence 256 --layers balanced:16 --format json " +
-                              more_options);
+    const json all = run_json(
+        "memory 1f1b --ranks 4 --microbatches 8 --hidden 512 --vocabulary 512 "
+        "--sequence 256 --layers balanced:16 --format json " +
+        more_options);
     return all["need"][3]["layers"].get<int>();
   };
   CHECK(last("") == 4);

@@ -1,4 +1,5 @@
-// A head whose vocabulary is cut in pieces, each a layer: what they take, and where memory has them.
+// A head whose vocabulary is cut in pieces, each a layer: what they take, and where memory has
+// them.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -51,8 +52,8 @@ TEST_CASE("pieces of a head are layers of their own, the last ones") {
         const std::string model = "costs --layers " + std::to_string(layers) + narrow_model +
                                   (apart ? "--ends-apart " : "");
         const json cut = run_json(model + "-o - --head-pieces " + std::to_string(pieces));
-        const json whole =
-            run_json("costs --ends-apart --layers " + std::to_string(layers) + narrow_model + "-o -");
+        const json whole = run_json("costs --ends-apart --layers " + std::to_string(layers) +
+                                    narrow_model + "-o -");
         const std::size_t before = static_cast<std::size_t>(layers) + (apart ? 1 : 0);
         CHECK(cut["layers"] == before + static_cast<std::size_t>(pieces));
         CHECK(cut.contains("ends_apart") == apart);
@@ -64,7 +65,8 @@ TEST_CASE("pieces of a head are layers of their own, the last ones") {
         // The pieces have its weights, and logits; each has what comes out of the norm.
         const json& head = uncut.back();
         for (const char* what : {"memory_weights", "memory_weights_alone"})
-          CHECK(sum_of(all, before, what) == doctest::Approx(head[what].get<double>()).epsilon(0.02));
+          CHECK(sum_of(all, before, what) ==
+                doctest::Approx(head[what].get<double>()).epsilon(0.02));
         const std::int64_t row = 64 * 256 * 2 / 1024;
         CHECK(sum_of(all, before, "memory_backward_weight") ==
               head["memory_backward_weight"].get<std::int64_t>() - (pieces - 1) * row);
@@ -105,8 +107,9 @@ TEST_CASE("what is told of a head in pieces says so, and the command that it end
             file.path())
             .exit == 0);
   // In a layout L is the last of them.
-  REQUIRE(run("costs --ends-apart --layers 4 --head-pieces 2 -o " + file.path() + " " + narrow_model)
-              .exit == 0);
+  REQUIRE(
+      run("costs --ends-apart --layers 4 --head-pieces 2 -o " + file.path() + " " + narrow_model)
+          .exit == 0);
   CHECK(run("simulate 1f1b --ranks 4 --microbatches 8 --layers 'Et|tt|t|tL' --layer-costs " +
             file.path())
             .exit == 0);
@@ -120,8 +123,9 @@ TEST_CASE("a large head, of which every rank has a piece, no longer sets the pac
   REQUIRE(run(model + "--head-pieces 8 -o " + cut.path()).exit == 0);
   REQUIRE(run(model + "-o " + whole.path()).exit == 0);
   const auto makespan = [](const std::string& layers, const temporary& file) {
-    return run_json("simulate zbv_greedy --ranks 8 --microbatches 32 --chunks 2 --layers balanced:" +
-                    layers + " --layer-costs " + file.path() + " --format json")["makespan"]
+    return run_json(
+               "simulate zbv_greedy --ranks 8 --microbatches 32 --chunks 2 --layers balanced:" +
+               layers + " --layer-costs " + file.path() + " --format json")["makespan"]
         .get<double>();
   };
   CHECK(makespan("24", cut) < 0.5 * makespan("16", whole));
@@ -148,9 +152,10 @@ TEST_CASE("memory deals pieces of a head as the last layers, with their weights 
 
 TEST_CASE("memory counts the sums of rows once: as messages, or as what the last piece keeps") {
   const auto need = [](const std::string& step) {
-    return run_json("memory " + step +
-                    " --head-pieces 2 --hidden 4 --heads 1 --sequence 64 --vocabulary 48 "
-                    "--architecture llama --attention fused --feed-forward 8 --format json")["need"];
+    return run_json(
+        "memory " + step +
+        " --head-pieces 2 --hidden 4 --heads 1 --sequence 64 --vocabulary 48 "
+        "--architecture llama --attention fused --feed-forward 8 --format json")["need"];
   };
   const std::int64_t row = 64 * 4 * 2, logits = 64 * 24 * 4, sums = 64 * 12;
   const auto saved = [](const json& of, std::size_t rank) {
@@ -161,7 +166,8 @@ TEST_CASE("memory counts the sums of rows once: as messages, or as what the last
   CHECK(saved(apart, 2) == 4 * (row + logits + sums));
   // On one rank the same, but for what the layers keep.
   const json layer = need("gpipe --ranks 3 --microbatches 1 --layers 1,1,1");
-  const json together = need("interleaved --ranks 1 --chunks 3 --microbatches 1 --layers table:1,1,1");
+  const json together =
+      need("interleaved --ranks 1 --chunks 3 --microbatches 1 --layers table:1,1,1");
   CHECK(saved(together, 0) == saved(layer, 0) + saved(layer, 1) + saved(layer, 2));
   // A stage may have nothing.
   CHECK(need("1f1b --ranks 4 --microbatches 2 --layers sparse_table:2,0,1,1")[1]["saved"] == 0);

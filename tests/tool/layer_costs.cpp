@@ -43,7 +43,8 @@ TEST_CASE("a file of so many layers is for no others: else the head would lie am
         "Ett|tt|t|tL are; stretto costs --ends-apart writes it so\n");
 }
 
-TEST_CASE("embedding and head are layers of their own, as a layout has them, and together as much") {
+TEST_CASE(
+    "embedding and head are layers of their own, as a layout has them, and together as much") {
   const temporary file("layers.json");
   const outcome told = run("costs --ends-apart --layers 8 -o " + file.path() + " " + small_model);
   REQUIRE(told.exit == 0);

@@ -67,7 +67,8 @@ TEST_CASE("costs: dense layers are told apart, wherever the embedding is") {
                                     {json{1, 2}, other},
                                     {6, {0, false, 1, true}}});
   check("--layers 3 --head-pieces 2",
-        {{nullptr, mixed}, {0, first}, {1, other}, {3, {0, false, 1, true}}, {4, {0, false, 1}}}, 2);
+        {{nullptr, mixed}, {0, first}, {1, other}, {3, {0, false, 1, true}}, {4, {0, false, 1}}},
+        2);
   check("--layers 2", {{0, first}, {1, {1, false, 1, true, 1}}});
 }
 
@@ -91,8 +92,9 @@ TEST_CASE("costs: what norms and latent attention make runs again, and need not 
   // Of both norms and of those of what all is made of; queries and keys, values.
   const std::int64_t numbers = 2 * 512 + 128 + 96 + 2 * 8 * (48 + 16) + 8 * 40;
   CHECK(all[0]["memory_recompute"] == 256 * 2 * numbers / 1024);
-  const json plain = run_json("costs --layers 4 --recompute norms --architecture llama --hidden 512 "
-                              "--heads 8 --sequence 256 --vocabulary 960 -o -")["costs"];
+  const json plain = run_json(
+      "costs --layers 4 --recompute norms --architecture llama --hidden 512 "
+      "--heads 8 --sequence 256 --vocabulary 960 -o -")["costs"];
   CHECK(plain[0]["memory_recompute"] == 256 * 2 * 2 * 512 / 1024);
 }
 
@@ -120,13 +122,14 @@ TEST_CASE("devices that share layers with experts and latent attention keep thei
   CHECK(run_json(one + sizes + split) == run_json(one + sizes + split + "--data-parallel 2"));
   CHECK(run("costs --layers 4 " + sizes + split).out.find("each on 8 of h200") !=
         std::string::npos);
-  tool_tests::check_refused(one + sizes + split,
-                            {{"--data-parallel 3",
-                              "--expert-parallel 8: --data-parallel 3 times --tensor-parallel 4 is "
-                              "no multiple of it"},
-                             {"--optimizer-shards 3",
-                              "--optimizer-shards 3: is no multiple of --expert-parallel 8 by "
-                              "--tensor-parallel 4, so that not as many replicas hold each expert"}});
+  tool_tests::check_refused(
+      one + sizes + split,
+      {{"--data-parallel 3",
+        "--expert-parallel 8: --data-parallel 3 times --tensor-parallel 4 is "
+        "no multiple of it"},
+       {"--optimizer-shards 3",
+        "--optimizer-shards 3: is no multiple of --expert-parallel 8 by "
+        "--tensor-parallel 4, so that not as many replicas hold each expert"}});
 }
 
 TEST_CASE("overlap: experts of few nodes are sent fewer copies") {
@@ -151,8 +154,10 @@ TEST_CASE("costs: layers that attend to all are told apart from those with a win
   CHECK(layers("--layers 20 --window 128 --window-pattern 6") == json{nullptr, 0, {5, 11, 17}, 19});
   CHECK(layers("--layers 20 --window 128") == json{nullptr, 0, 19});
   CHECK(layers("--layers 6 --window 128 --window-pattern 2") == json{nullptr, 0, {1, 3}, 5});
-  CHECK(layers("--layers 6 --ends-apart --window 128 --window-pattern 3 --experts 4 --dense-layers 4") ==
-        json{nullptr, 0, 3, 5, 6, 7});
+  CHECK(
+      layers(
+          "--layers 6 --ends-apart --window 128 --window-pattern 3 --experts 4 --dense-layers 4") ==
+      json{nullptr, 0, 3, 5, 6, 7});
   CHECK(layers("--layers 14 --window 128 --window-pattern 3 --experts 4 --dense-layers 8") ==
         json{nullptr, 0, {2, 5}, {8, 11}, {9, 10, 12}, 13});
   const json all = run_json(fused + "--layers 20 --window 128 --window-pattern 6")["costs"];
@@ -166,29 +171,33 @@ TEST_CASE("costs: layers that attend to all are told apart from those with a win
 }
 
 TEST_CASE("sizes that do not go together are refused, and the option is named") {
-  tool_tests::check_refused("memory 1f1b --ranks 2 --microbatches 4", {
-      {"--query-rank 8", "--query-rank 8: has a meaning only with --kv-rank"},
-      {"--rotary-width 8", "--rotary-width 8: has a meaning only with --kv-rank"},
-      {"--value-width 8", "--value-width 8: has a meaning only with --kv-rank"},
-      {"--kv-rank 64", "--kv-rank 64: goes with --architecture llama"},
-      {"--kv-rank 64 --architecture llama --kv-heads 4",
-       "--kv-rank 64: makes keys and values for each of --heads 16, and --kv-heads says 4"},
-      {"--head-width 0", "--head-width 0: expected a whole number from 1 to 1048576"},
-      {"--heads 7", "--heads 7: --hidden is no multiple of it, which --head-width need not be"},
-      {"--heads 1048576 --head-width 1048576",
-       "--heads 1048576 --head-width 1048576 --sequence 1024 --batch 1: the operations of one "
-       "product pass 64 bits"},
-      {"--window 8", "--window 8: goes with --attention fused: plain makes all scores"},
-      {"--window-pattern 8", "--window-pattern 8: has a meaning only with --window"},
-      {"--dense-layers 1", "--dense-layers 1: has a meaning only with --experts"},
-      {"--dense-feed-forward 8", "--dense-feed-forward 8: has a meaning only with --dense-layers"},
-      {"--experts 4 --dense-feed-forward 8",
-       "--dense-feed-forward 8: has a meaning only with --dense-layers"},
-      {"--experts 4 --node-devices 4", "--node-devices 4: has a meaning only where several devices"},
-      {"--expert-nodes 2", "--expert-nodes 2: has a meaning only with --experts"},
-      {"--experts 4 --dense-layers 25", "--dense-layers 25: --layers has 24"},
-      {"--experts 4 --dense-layers 6 --layers 'Ettt|ttL'", "--dense-layers 6: --layers has 5"},
-  });
+  tool_tests::check_refused(
+      "memory 1f1b --ranks 2 --microbatches 4",
+      {
+          {"--query-rank 8", "--query-rank 8: has a meaning only with --kv-rank"},
+          {"--rotary-width 8", "--rotary-width 8: has a meaning only with --kv-rank"},
+          {"--value-width 8", "--value-width 8: has a meaning only with --kv-rank"},
+          {"--kv-rank 64", "--kv-rank 64: goes with --architecture llama"},
+          {"--kv-rank 64 --architecture llama --kv-heads 4",
+           "--kv-rank 64: makes keys and values for each of --heads 16, and --kv-heads says 4"},
+          {"--head-width 0", "--head-width 0: expected a whole number from 1 to 1048576"},
+          {"--heads 7", "--heads 7: --hidden is no multiple of it, which --head-width need not be"},
+          {"--heads 1048576 --head-width 1048576",
+           "--heads 1048576 --head-width 1048576 --sequence 1024 --batch 1: the operations of one "
+           "product pass 64 bits"},
+          {"--window 8", "--window 8: goes with --attention fused: plain makes all scores"},
+          {"--window-pattern 8", "--window-pattern 8: has a meaning only with --window"},
+          {"--dense-layers 1", "--dense-layers 1: has a meaning only with --experts"},
+          {"--dense-feed-forward 8",
+           "--dense-feed-forward 8: has a meaning only with --dense-layers"},
+          {"--experts 4 --dense-feed-forward 8",
+           "--dense-feed-forward 8: has a meaning only with --dense-layers"},
+          {"--experts 4 --node-devices 4",
+           "--node-devices 4: has a meaning only where several devices"},
+          {"--expert-nodes 2", "--expert-nodes 2: has a meaning only with --experts"},
+          {"--experts 4 --dense-layers 25", "--dense-layers 25: --layers has 24"},
+          {"--experts 4 --dense-layers 6 --layers 'Ettt|ttL'", "--dense-layers 6: --layers has 5"},
+      });
 }
 
 }  // namespace

@@ -49,9 +49,10 @@ TEST_CASE("1F1B keeps a share of the model less on each rank") {
   CHECK(of(all, 0, "state") > of(all, 1, "state"));  // the embedding
   // Of a GPT-like layer 29 bytes of 34 for each row and feature, where the scores are not kept.
   const auto kept = [](const std::string& precision) {
-    return run_json("memory 1f1b --ranks 3 --microbatches 8 --layers 30 --hidden 1024 --heads 16 "
-                    "--sequence 1024 --attention fused --vocabulary 1024 --format json --precision " +
-                    precision);
+    return run_json(
+        "memory 1f1b --ranks 3 --microbatches 8 --layers 30 --hidden 1024 --heads 16 "
+        "--sequence 1024 --attention fused --vocabulary 1024 --format json --precision " +
+        precision);
   };
   const json halves = kept("mixed_wide_gradients"), bytes = kept("fp8");
   CHECK(of(bytes, 1, "state") == of(halves, 1, "state"));
@@ -80,7 +81,8 @@ TEST_CASE("1F1B keeps a share of the model less on each rank") {
 
 TEST_CASE("of an order from a file it is told what the same one needs that has a name") {
   const tool_tests::temporary file("order.csv");
-  const std::string model = " --layers even:12 --hidden 512 --heads 8 --sequence 256 --format json ";
+  const std::string model =
+      " --layers even:12 --hidden 512 --heads 8 --sequence 256 --format json ";
   const auto same = [&](const std::string& step, const std::string& more, const std::string& also) {
     CAPTURE(step + more);
     const outcome written = run("schedule " + step + more + " --format cells");
@@ -94,8 +96,8 @@ TEST_CASE("of an order from a file it is told what the same one needs that has a
     CHECK(named.contains("need"));
     CHECK(read == named);
   };
-  for (const char* schedule : {"1f1b", "interleaved", "zb_h1", "zbv", "zb_auto", "v_auto", "chimera",
-                               "dualpipe", "bitpipe", "inference", "gpipe"}) {
+  for (const char* schedule : {"1f1b", "interleaved", "zb_h1", "zbv", "zb_auto", "v_auto",
+                               "chimera", "dualpipe", "bitpipe", "inference", "gpipe"}) {
     const std::string step = schedule + std::string(" --ranks 4 --microbatches 8");
     same(step, "", "");
     if (std::string(schedule) == "inference") continue;
@@ -109,8 +111,8 @@ TEST_CASE("of an order from a file it is told what the same one needs that has a
   const outcome again = run("schedule " + step + " --recompute 1/2 --format cells");
   file.write(again.out);
   json read = run_json("memory --csv " + file.path() + " --recompute attention" + model);
-  json named = run_json("memory " + step + " --recompute attention --recompute-of 2 --recompute-count 1" +
-                        model);
+  json named = run_json("memory " + step +
+                        " --recompute attention --recompute-of 2 --recompute-count 1" + model);
   CHECK(read["need"] == named["need"]);
   CHECK(read["need"] != run_json("memory " + step + model)["need"]);
   tool_tests::check_refused("memory --csv " + file.path() + model,
@@ -120,7 +122,8 @@ TEST_CASE("of an order from a file it is told what the same one needs that has a
                              {"--recompute-of 2", "--csv"}});
 }
 
-TEST_CASE("a file whose order is none, or says what a plan adds, has no memory that could be told") {
+TEST_CASE(
+    "a file whose order is none, or says what a plan adds, has no memory that could be told") {
   const tool_tests::temporary file("order.csv");
   const auto said = [&](const std::string& text, const std::string& more = "") {
     file.write(text);
@@ -222,7 +225,8 @@ TEST_CASE("activations are what a plan's arena holds, messages in flight with th
 TEST_CASE("slices have room for what each keeps, and the gradients that later ones add to") {
   // Llama 3 8B, whose attention is fused; 4 slices of a sequence, on 8 devices a rank.
   const std::string llama =
-      " --ranks 4 --microbatches 8 --layers 32 --architecture llama --attention fused --hidden 4096 "
+      " --ranks 4 --microbatches 8 --layers 32 --architecture llama --attention fused --hidden "
+      "4096 "
       "--heads 32 --kv-heads 8 --feed-forward 14336 --vocabulary 128256 --sequence 8192 "
       "--tensor-parallel 8 --sequence-parallel --format json ";
   for (const std::int64_t slices : {1, 4}) {
@@ -476,71 +480,77 @@ TEST_CASE("a limit: at it, one byte under it, far under it") {
 }
 
 TEST_CASE("wrong models: exit 2, one line with option and rule") {
-  tool_tests::check_refused("memory 1f1b --ranks 4 --microbatches 8", {
-      {"--heads 7", "--heads 7: --hidden is no multiple of it"},
-      {"--tensor-parallel 3", "--tensor-parallel 3: --heads 16 is no multiple of it\n"},
-      {"--layers 3", "--layers 3: "},
-      {"--layers 0", "--layers 0: "},
-      {"--layers 5,4,4", "--layers 5,4,4: "},
-      {"--layers some:4", "--layers some:4: "},
-      {"--recompute some", "--recompute"},
-      {"--recompute full --recompute-of 0", "--recompute-of"},
-      {"--offload some", "--offload some: is not none, all or a part"},
-      {"--offload all,lag=-1", "--offload all,lag=-1: is not none, all or a part"},
-      {"--offload all --recompute full",
-       "--offload all,lag=1,prefetch=1: what a recompute saves anew"},
-      {"--limit -4", "--limit"},
-      {"--limit nan", "--limit nan: must be above 0"},
-      {"--recompute-of 2", "--recompute-of 2: "},
-      {"--recompute-count 1", "--recompute-count 1: "},
-      {"--recompute full --recompute-of 2",
-       "--recompute-of 2: has a meaning only with --recompute-count"},
-      {"--recompute full --recompute-count 2",
-       "--recompute-count 2: has a meaning only with --recompute-of"},
-      {"--recompute full --recompute-of 2 --recompute-count 3",
-       "--recompute-count 3: is more than --recompute-of, 2"},
-      {"--hidden 1048576 --layers 100000",
-       "--hidden 1048576 --sequence 1024 --batch 1 --vocabulary 50304 --layers 100000: the model "
-       "passes"},
-      {"--hidden 1000 --heads 20 --precision single --sequence 1048576 --layers 4",
-       "--sequence 1048576 --batch 1: \"scores\" takes 87960930222080 bytes, and a buffer may"},
-      {"--hidden 10240 --heads 80 --layers 2000 --sequence 8192 --batch 8",
-       "--layers 2000: a job of stage 0 takes "},
-      {"--chunks 2", "1f1b does not serve this: this schedule has one chunk per rank"},
-      {"--layers '|Et*2|t*2L|'",
-       "has embedding or head on another than the first and the last stage"},
-      {"--precision half", "--precision"},
-      {"--slices 2", "--slices 2: 1f1b does not serve this"},
-      {"--slices 3", "--slices 3: --sequence 1024 is no multiple of it"},
-      {"--kv-heads 3", "--kv-heads 3: --heads is no multiple of it"},
-      {"--kv-heads 4 --tensor-parallel 8",
-       "--tensor-parallel 8: --kv-heads 4 is no multiple of it\n"},
-      {"--feed-forward 4098 --tensor-parallel 4",
-       "--tensor-parallel 4: --feed-forward 4098 is no multiple of it\n"},
-      {"--heads 12 --hidden 768 --tensor-parallel 8", "8: --heads 12 is no multiple of it\n"},
-      {"--vocabulary 50257 --tensor-parallel 8",
-       "8: --vocabulary 50257 is no multiple of it; padded, 50264 is one\n"},
-      {"--sequence 1001 --tensor-parallel 8 --sequence-parallel",
-       "8: --sequence 1001 is no multiple of it, which --sequence-parallel splits\n"},
-      {"--experts 8 --tensor-parallel 2",
-       "--experts 8: of layers with experts devices share the rows: with --tensor-parallel 2 goes "
-       "--sequence-parallel"},
-      {"--experts 8 --expert-parallel 2 --tensor-parallel 4 --sequence-parallel",
-       "--expert-parallel 2: is no multiple of --tensor-parallel 4, of whose devices each has experts "
-       "of its own"},
-      {"--experts 8 --experts-per-token 9", "--experts-per-token 9: there are --experts 8"},
-      {"--experts 8 --expert-parallel 3", "--expert-parallel 3: --experts 8 is no multiple of it"},
-      {"--shared-experts 1", "--shared-experts 1: has a meaning only with --experts"},
-      {"--expert-parallel 2", "--expert-parallel 2: has a meaning only with --experts"},
-      {"--experts-per-token 1", "--experts-per-token 1: has a meaning only with --experts"},
-      {"--optimizer-shards 0", "--optimizer-shards"},
-      {"--optimizer-shards 6 --experts 8 --expert-parallel 4",
-       "--optimizer-shards 6: is no multiple of --expert-parallel 4"},
-      {"--architecture bert", "--architecture: bert not in {gpt,llama}"},
-      {"--attention flash", "--attention: flash not in {plain,fused}"},
-      {"--attention fused --recompute attention",
-       "--recompute attention: --attention fused keeps none of that"},
-  });
+  tool_tests::check_refused(
+      "memory 1f1b --ranks 4 --microbatches 8",
+      {
+          {"--heads 7", "--heads 7: --hidden is no multiple of it"},
+          {"--tensor-parallel 3", "--tensor-parallel 3: --heads 16 is no multiple of it\n"},
+          {"--layers 3", "--layers 3: "},
+          {"--layers 0", "--layers 0: "},
+          {"--layers 5,4,4", "--layers 5,4,4: "},
+          {"--layers some:4", "--layers some:4: "},
+          {"--recompute some", "--recompute"},
+          {"--recompute full --recompute-of 0", "--recompute-of"},
+          {"--offload some", "--offload some: is not none, all or a part"},
+          {"--offload all,lag=-1", "--offload all,lag=-1: is not none, all or a part"},
+          {"--offload all --recompute full",
+           "--offload all,lag=1,prefetch=1: what a recompute saves anew"},
+          {"--limit -4", "--limit"},
+          {"--limit nan", "--limit nan: must be above 0"},
+          {"--recompute-of 2", "--recompute-of 2: "},
+          {"--recompute-count 1", "--recompute-count 1: "},
+          {"--recompute full --recompute-of 2",
+           "--recompute-of 2: has a meaning only with --recompute-count"},
+          {"--recompute full --recompute-count 2",
+           "--recompute-count 2: has a meaning only with --recompute-of"},
+          {"--recompute full --recompute-of 2 --recompute-count 3",
+           "--recompute-count 3: is more than --recompute-of, 2"},
+          {"--hidden 1048576 --layers 100000",
+           "--hidden 1048576 --sequence 1024 --batch 1 --vocabulary 50304 --layers 100000: the "
+           "model "
+           "passes"},
+          {"--hidden 1000 --heads 20 --precision single --sequence 1048576 --layers 4",
+           "--sequence 1048576 --batch 1: \"scores\" takes 87960930222080 bytes, and a buffer may"},
+          {"--hidden 10240 --heads 80 --layers 2000 --sequence 8192 --batch 8",
+           "--layers 2000: a job of stage 0 takes "},
+          {"--chunks 2", "1f1b does not serve this: this schedule has one chunk per rank"},
+          {"--layers '|Et*2|t*2L|'",
+           "has embedding or head on another than the first and the last stage"},
+          {"--precision half", "--precision"},
+          {"--slices 2", "--slices 2: 1f1b does not serve this"},
+          {"--slices 3", "--slices 3: --sequence 1024 is no multiple of it"},
+          {"--kv-heads 3", "--kv-heads 3: --heads is no multiple of it"},
+          {"--kv-heads 4 --tensor-parallel 8",
+           "--tensor-parallel 8: --kv-heads 4 is no multiple of it\n"},
+          {"--feed-forward 4098 --tensor-parallel 4",
+           "--tensor-parallel 4: --feed-forward 4098 is no multiple of it\n"},
+          {"--heads 12 --hidden 768 --tensor-parallel 8", "8: --heads 12 is no multiple of it\n"},
+          {"--vocabulary 50257 --tensor-parallel 8",
+           "8: --vocabulary 50257 is no multiple of it; padded, 50264 is one\n"},
+          {"--sequence 1001 --tensor-parallel 8 --sequence-parallel",
+           "8: --sequence 1001 is no multiple of it, which --sequence-parallel splits\n"},
+          {"--experts 8 --tensor-parallel 2",
+           "--experts 8: of layers with experts devices share the rows: with --tensor-parallel 2 "
+           "goes "
+           "--sequence-parallel"},
+          {"--experts 8 --expert-parallel 2 --tensor-parallel 4 --sequence-parallel",
+           "--expert-parallel 2: is no multiple of --tensor-parallel 4, of whose devices each has "
+           "experts "
+           "of its own"},
+          {"--experts 8 --experts-per-token 9", "--experts-per-token 9: there are --experts 8"},
+          {"--experts 8 --expert-parallel 3",
+           "--expert-parallel 3: --experts 8 is no multiple of it"},
+          {"--shared-experts 1", "--shared-experts 1: has a meaning only with --experts"},
+          {"--expert-parallel 2", "--expert-parallel 2: has a meaning only with --experts"},
+          {"--experts-per-token 1", "--experts-per-token 1: has a meaning only with --experts"},
+          {"--optimizer-shards 0", "--optimizer-shards"},
+          {"--optimizer-shards 6 --experts 8 --expert-parallel 4",
+           "--optimizer-shards 6: is no multiple of --expert-parallel 4"},
+          {"--architecture bert", "--architecture: bert not in {gpt,llama}"},
+          {"--attention flash", "--attention: flash not in {plain,fused}"},
+          {"--attention fused --recompute attention",
+           "--recompute attention: --attention fused keeps none of that"},
+      });
 }
 
 }  // namespace

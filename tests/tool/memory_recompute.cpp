@@ -21,8 +21,8 @@ TEST_CASE("no rank's state, gathered weights and saved need more than its limit 
     if (!made.supports(sizes).ok()) sizes.chunks = 2;
     int told = 0;
     bool halves = false;
-    for (const char* recompute :
-         {"none", "attention", "norms", "layers", "full", "full --recompute-of 3 --recompute-count 2"}) {
+    for (const char* recompute : {"none", "attention", "norms", "layers", "full",
+                                  "full --recompute-of 3 --recompute-count 2"}) {
       const outcome ran = run("memory " + std::string(made.name) + " --chunks " +
                               std::to_string(sizes.chunks) +
                               " --ranks 4 --microbatches 8 --layers 16 --hidden 256 --heads 4"
@@ -63,9 +63,12 @@ TEST_CASE("layer by layer all that is kept is inputs, and what is brought back i
   // By layer's costs a step is told to take as much, and the forwards again.
   const test_support::temporary file("layers.json");
   const auto compared = [&](const std::string& what) {
-    REQUIRE(run("costs --device h100 --layers 32 --tensor-parallel 1 -o " + file.path() + model.substr(0, model.find(" --format")) +
-                " --recompute " + what).exit == 0);
-    return json::parse(run("simulate " + step + "--layers even:32 --format json --layer-costs " + file.path()).out);
+    REQUIRE(run("costs --device h100 --layers 32 --tensor-parallel 1 -o " + file.path() +
+                model.substr(0, model.find(" --format")) + " --recompute " + what)
+                .exit == 0);
+    return json::parse(
+        run("simulate " + step + "--layers even:32 --format json --layer-costs " + file.path())
+            .out);
   };
   const json once = compared("none"), again = compared("layers");
   CHECK(again["makespan"].get<double>() > 1.2 * once["makespan"].get<double>());

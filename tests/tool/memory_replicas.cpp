@@ -19,9 +19,9 @@ std::int64_t need(const json& all, std::size_t rank, const char* what) {
 
 TEST_CASE("of experts' gradients the copies are of those that replicas sum") {
   const auto sums = [](const std::string& options) {
-    return need(run_json("memory 1f1b --ranks 4 --microbatches 4 --layers 4 --experts 8 " + options +
-                       " --format json"),
-              1, "sums");
+    return need(run_json("memory 1f1b --ranks 4 --microbatches 4 --layers 4 --experts 8 " +
+                         options + " --format json"),
+                1, "sums");
   };
   // A layer's attention, norms and router; each expert has one holder.
   const std::int64_t others = 4 * 1024 * 1024 + 9 * 1024 + 8 * 1024 - 1024;

@@ -15,7 +15,8 @@ using tool_tests::run_json;
 const std::string gpt_layers =
     "overlap --hidden 4096 --heads 32 --sequence 2048 --tensor-parallel ";
 
-TEST_CASE("of GPT-3 6.7B's layers nearly all that can be hidden is hidden, and more by each order") {
+TEST_CASE(
+    "of GPT-3 6.7B's layers nearly all that can be hidden is hidden, and more by each order") {
   for (const char* t : {"2", "4", "8"}) {
     CAPTURE(t);
     const json all = run_json(gpt_layers + t + " --format json");
@@ -38,13 +39,15 @@ TEST_CASE("of GPT-3 6.7B's layers nearly all that can be hidden is hidden, and m
     CHECK(both["orders"][2]["hidden"].get<double>() >= 0.95 * both["ceiling"].get<double>());
     const json& step = all["step"];
     CHECK(step["paired_1f1b_ns"].get<std::int64_t>() < step["1f1b_ns"].get<std::int64_t>());
-    // Of 4 ranks the first keeps 4 forwards, and with pairs 2 * 4 - 1 and the one beside a backward.
+    // Of 4 ranks the first keeps 4 forwards, and with pairs 2 * 4 - 1 and the one beside a
+    // backward.
     const auto bytes = [&](const char* name) { return step[name].get<double>(); };
     CHECK(bytes("paired_1f1b_bytes") / bytes("1f1b_bytes") == doctest::Approx(2).epsilon(0.01));
   }
 }
 
-TEST_CASE("of Llama's layers fused attention takes less, and what sequences share hides in pieces") {
+TEST_CASE(
+    "of Llama's layers fused attention takes less, and what sequences share hides in pieces") {
   const std::string llama =
       "overlap --architecture llama --hidden 4096 --heads 32 --kv-heads 8 --feed-forward 14336 "
       "--sequence 8192 --tensor-parallel 8 --device h100 --format json ";
@@ -88,7 +91,8 @@ TEST_CASE("a backward hides more of another forward's way to its experts than th
     };
     CHECK(of(alone, "communication_ns") == 0);
     CHECK(of(near, "communication_ns") > 0);
-    // Within a node nothing goes over the network. But for launches, as many times longer as the rate of a H200's links is that of the network.
+    // Within a node nothing goes over the network. But for launches, as many times longer as the
+    // rate of a H200's links is that of the network.
     CHECK(static_cast<double>(of(far, "communication_ns")) ==
           doctest::Approx(3.7 * static_cast<double>(of(near, "communication_ns"))).epsilon(0.05));
     CHECK(of(far, "compute_ns") == of(near, "compute_ns"));
@@ -101,13 +105,17 @@ TEST_CASE("a backward hides more of another forward's way to its experts than th
   CHECK(hidden(2) > hidden(0));
 }
 
-TEST_CASE("what a stage keeps is told of scores of two TiB, too, and refused where it leaves 2^46") {
-  const std::string huge = "overlap --hidden 64 --heads 2 --tensor-parallel 2 --format json --sequence ";
+TEST_CASE(
+    "what a stage keeps is told of scores of two TiB, too, and refused where it leaves 2^46") {
+  const std::string huge =
+      "overlap --hidden 64 --heads 2 --tensor-parallel 2 --format json --sequence ";
   const double bytes = run_json(huge + "1048576")["step"]["1f1b_bytes"].get<double>();
-  // Softmax and what dropout makes of it, of two bytes, and the mask: of 4 forwards; and their gradient.
+  // Softmax and what dropout makes of it, of two bytes, and the mask: of 4 forwards; and their
+  // gradient.
   CHECK(bytes / ((4 * 5 + 2) * 1048576.0 * 1048576.0) == doctest::Approx(1).epsilon(0.001));
-  const outcome far = run(
-      "overlap --hidden 64 --heads 64 --tensor-parallel 1 --vocabulary 1 --sequence 1048576 --format json");
+  const outcome far =
+      run("overlap --hidden 64 --heads 64 --tensor-parallel 1 --vocabulary 1 --sequence 1048576 "
+          "--format json");
   CHECK(far.exit == 2);
   CHECK(far.out.empty());
   CHECK(
@@ -232,7 +240,8 @@ TEST_CASE("what does not fit is named") {
     CHECK(said.exit == 2);
     return said.err;
   };
-  CHECK(complaint("--device abacus") == "stretto: --device abacus: no such device; there are h200, h100, a100, v100, host\n");
+  CHECK(complaint("--device abacus") ==
+        "stretto: --device abacus: no such device; there are h200, h100, a100, v100, host\n");
   CHECK(complaint("--heads 3").find("--heads 3: --hidden is no multiple of it") !=
         std::string::npos);
   CHECK(complaint("--tensor-parallel 3").find("--tensor-parallel 3") != std::string::npos);

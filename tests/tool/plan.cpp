@@ -249,9 +249,10 @@ TEST_CASE("plans of files, copies, replicas, slices, forwards alone and late rec
         std::string::npos);
   const outcome few = run("plan dualpipe_v --ranks 2 --microbatches 4 --gathered 1");
   CHECK(few.exit == 2);
-  CHECK(few.err ==
-        "stretto: --gathered 1: dualpipe_v pairs jobs of two stages, whose weights must be there at "
-        "once\n");
+  CHECK(
+      few.err ==
+      "stretto: --gathered 1: dualpipe_v pairs jobs of two stages, whose weights must be there at "
+      "once\n");
   CHECK(run("plan 1f1b" + shape + "--bytes 1,2,3,4,5,6").err.find("--bytes 1,2,3,4,5,6") !=
         std::string::npos);
   CHECK(run("plan paired_1f1b" + shape).out.find("  run, paired  ") != std::string::npos);

@@ -140,7 +140,8 @@ TEST_CASE("with messages, a schedule passes the tool's own check and takes as lo
 
 TEST_CASE("forwards alone on each placement") {
   const auto makespan = [](const std::string& shape) {
-    return run_json("simulate inference --format json --ranks 4 --microbatches 8 " + shape)["makespan"];
+    return run_json("simulate inference --format json --ranks 4 --microbatches 8 " +
+                    shape)["makespan"];
   };
   CHECK(makespan("--chunks 2 --placement looped") == 19);
   CHECK(makespan("--chunks 2 --placement wave") == 22);

@@ -76,7 +76,8 @@ TEST_CASE("two ranks with an end each sum the gradients of what both have, when 
                     "--layer-costs " + of.path() + slices)["makespan"].get<std::int64_t>();
   };
   // The first stage's gradients are all there when the last backward is done.
-  for (const char* apart : {"1f1b --ranks 4", "zb_h1 --ranks 4", "interleaved --ranks 4 --chunks 2"}) {
+  for (const char* apart :
+       {"1f1b --ranks 4", "zb_h1 --ranks 4", "interleaved --ranks 4 --chunks 2"}) {
     CAPTURE(apart);
     CHECK(makespan(apart, file) == makespan(apart, plain) + sum_ns);
   }
@@ -97,7 +98,8 @@ TEST_CASE("two ranks with an end each sum the gradients of what both have, when 
 
 TEST_CASE("layers are dealt within a limit by what a rank with both ends holds") {
   const temporary file("layers.json");
-  file.write(R"({"layers": 8, "shared_ends": 40, "costs": [{"memory_weights": 10, "memory_forward": 0,
+  file.write(
+      R"({"layers": 8, "shared_ends": 40, "costs": [{"memory_weights": 10, "memory_forward": 0,
     "memory_backward_weight": 0}, {"layer": [0, 7], "memory_weights": 50}]})");
   const auto dealt = [&](const std::string& how) {
     const outcome ran = run("assign --ranks 2 --chunks 2 --layer-costs " + file.path() + " " + how);

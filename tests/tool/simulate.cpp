@@ -79,8 +79,9 @@ TEST_CASE("what is offloaded is not counted meanwhile, and a copy that takes lon
   file.write(R"([{"memory_forward": 3, "memory_backward_weight": -3}])");
   const std::string by_layers = two + "--layers 2,2 --layer-costs " + file.path();
   CHECK(run_json(by_layers + " --format json --copy 1")["peak"] == json({6, 6}));
-  const std::string untold = "does not tell what a copy of layer 0 to the host takes (\"offload\"); "
-                             "nor does --copy";
+  const std::string untold =
+      "does not tell what a copy of layer 0 to the host takes (\"offload\"); "
+      "nor does --copy";
   CHECK(run(by_layers).err.find("--layer-costs " + file.path() + ": " + untold) !=
         std::string::npos);
   CHECK(run("compare --ranks 2 --microbatches 4 --offload all --layers 2,2 --layer-costs " +
@@ -133,7 +134,8 @@ TEST_CASE("a step that takes no time has no bubble, of no time") {
         std::string::npos);
 }
 
-TEST_CASE("forwards alone keep nothing unless told to, whichever command asks, and from a file too") {
+TEST_CASE(
+    "forwards alone keep nothing unless told to, whichever command asks, and from a file too") {
   const std::string step = " inference --ranks 2 --microbatches 3";
   const json none = {0, 0};
   CHECK(run_json("simulate" + step + " --format json")["peak"] == none);

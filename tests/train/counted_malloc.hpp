@@ -1,5 +1,5 @@
-// Counts what is taken from the heap, on any thread: at malloc itself, below operator new and Eigen's
-// own allocator; of a sanitizer's malloc, by its hook. To be included once in a program.
+// Counts what is taken from the heap, on any thread: at malloc itself, below operator new and
+// Eigen's own allocator; of a sanitizer's malloc, by its hook. To be included once in a program.
 #pragma once
 
 #include <atomic>

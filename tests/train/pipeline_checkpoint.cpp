@@ -200,7 +200,8 @@ TEST_CASE("only a checkpoint makes way for one") {
   const fs::path previous = here.file.string() + ".previous";
   for (const fs::path& kept : {here.file, previous}) {
     write(kept, "precious\n");
-    CHECK(refusal_to_save().ends_with("holds something else than a checkpoint, which would be lost"));
+    CHECK(
+        refusal_to_save().ends_with("holds something else than a checkpoint, which would be lost"));
     CHECK(read(kept) == "precious\n");
     fs::remove(kept);
     fs::create_directory(kept);

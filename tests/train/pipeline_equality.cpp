@@ -19,8 +19,8 @@ void check_equal(const config& model, const pipeline_settings& settings, int ste
   CHECK(compare(model, settings, steps) == "");
 }
 
-//! Settings of the n-th case: streams, transport, leads, recomputes, copies to the host and ties alternate,
-//! so that all combinations occur with small and large shapes.
+//! Settings of the n-th case: streams, transport, leads, recomputes, copies to the host and ties
+//! alternate, so that all combinations occur with small and large shapes.
 pipeline_settings vary(pipeline_settings settings, int number) {
   settings.overlap = number % 2 == 0 ? "separate" : "serial";
   settings.transport_capacity = number / 2 % 3;

@@ -57,7 +57,8 @@ TEST_CASE("pieces of a head: every schedule, to the bit") {
 
 TEST_CASE("pieces of a head: with slices, replicas, ops, bf16 and layers of all sorts") {
   const auto check = [](pipeline_settings settings, int blocks = 3, int pieces = 4) {
-    for (const bool tied : {false, true}) check_cut_equal(with_pieces(blocks, pieces, tied), settings);
+    for (const bool tied : {false, true})
+      check_cut_equal(with_pieces(blocks, pieces, tied), settings);
   };
   check({.schedule = "zbv", .ranks = 2, .microbatches = 4});
   check({.schedule = "seq_1f1b", .ranks = 4, .microbatches = 3, .slices = 4});
@@ -107,7 +108,8 @@ TEST_CASE("pieces of a head: what may follow a text is what a whole head says") 
         pipeline_settings{.schedule = "1f1b", .ranks = 4, .microbatches = 4},
         pipeline_settings{.schedule = "chimera", .ranks = 4, .microbatches = 4},
         pipeline_settings{.schedule = "seq_1f1b", .ranks = 2, .microbatches = 2, .slices = 2},
-        pipeline_settings{.schedule = "1f1b", .ranks = 2, .microbatches = 2, .tensor_parallel = 2}}) {
+        pipeline_settings{
+            .schedule = "1f1b", .ranks = 2, .microbatches = 2, .tensor_parallel = 2}}) {
     CAPTURE(settings.schedule);
     const std::vector<float> found = logits_of(with_pieces(6, 4, false), settings);
     REQUIRE(found.size() == expected.size());

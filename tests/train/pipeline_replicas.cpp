@@ -1,5 +1,5 @@
-// Data-parallel replicas: each has micro-batches of its own, and all go on with the same bits. Equal
-// to an unpipelined reference that sums replica by replica, then joins these sums.
+// Data-parallel replicas: each has micro-batches of its own, and all go on with the same bits.
+// Equal to an unpipelined reference that sums replica by replica, then joins these sums.
 #include <unistd.h>
 
 #include <algorithm>

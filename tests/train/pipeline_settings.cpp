@@ -113,8 +113,9 @@ TEST_CASE("layers as the tool's text deals them, and what it says wrong") {
           "--layers Et*4||tt|ttL: each of the trainer's stages needs a layer");
   refused({.ranks = 2, .chunks = 2, .layers = "Et*4|m|mm|mL"},
           "--layers Et*4|m|mm|mL: the trainer's model is E, then t, then L");
-  refused({.ranks = 2, .chunks = 2, .layers = "9,1"},
-          "--layers 9,1: misassigned on rank 1: a stage would hold no layer (layers: 1, at least 2)");
+  refused(
+      {.ranks = 2, .chunks = 2, .layers = "9,1"},
+      "--layers 9,1: misassigned on rank 1: a stage would hold no layer (layers: 1, at least 2)");
 }
 
 TEST_CASE("layers: even, or as told, round robin over the chunks") {
@@ -197,7 +198,8 @@ TEST_CASE("predicted costs of slices: their sum over a micro-batch is what a sta
   }
 }
 
-TEST_CASE("on a known machine, costs are what the ops of a job take on it, and messages take time") {
+TEST_CASE(
+    "on a known machine, costs are what the ops of a job take on it, and messages take time") {
   // One multiply-add in two nanoseconds; an op without any takes one.
   constexpr std::int64_t quick = std::int64_t{1} << 40;
   const stretto::machine abacus{.name = "abacus", .flops = 1, .memory = quick, .link = quick,
@@ -217,7 +219,8 @@ TEST_CASE("on a known machine, costs are what the ops of a job take on it, and m
   for (int rank = 0; rank < 3; ++rank)
     for (const job_kind kind : {job_kind::forward, job_kind::recompute, job_kind::backward,
                                 job_kind::backward_input, job_kind::backward_weight}) {
-      const std::int64_t beside = times.at(rank, 0, kind).time - 2 * products.at(rank, 0, kind).time;
+      const std::int64_t beside =
+          times.at(rank, 0, kind).time - 2 * products.at(rank, 0, kind).time;
       CHECK((rank < 2 ? beside > 0 : beside == 0));  // a head has nothing else
       CHECK(beside < 40);
     }

@@ -1,6 +1,6 @@
-// Workers that share the stages of a rank: jobs run as ops, with sums over the shards on a stream of
-// their own. Orders of ops agree to the bit, with the model in one piece to rounding; checkpoints do
-// not tell how many there were.
+// Workers that share the stages of a rank: jobs run as ops, with sums over the shards on a stream
+// of their own. Orders of ops agree to the bit, with the model in one piece to rounding;
+// checkpoints do not tell how many there were.
 #include <unistd.h>
 
 #include <algorithm>
@@ -335,7 +335,8 @@ TEST_CASE("a difference above the bound would be found, and named") {
   CHECK(first_difference_above(first_step_bound, made, result, &whole, expected)
             .starts_with("loss is "));
   result.loss = expected.loss;
-  // What the first shard has alone is compared with the reference's; what all have, with each other's.
+  // What the first shard has alone is compared with the reference's; what all have, with each
+  // other's.
   int all_have = 0;
   for (const tensor& each : parameter_tensors(made.model(), 1)) {
     if (each.pieces != 0) continue;
@@ -402,7 +403,8 @@ TEST_CASE("a checkpoint does not tell how many workers there were") {
   const config model = tiny(6, true);
   pipeline_settings two{.schedule = "1f1b", .ranks = 2, .microbatches = 4, .chunks = 1};
   two.tensor_parallel = 2;
-  const pipeline_settings one{.schedule = "interleaved", .ranks = 2, .microbatches = 4, .chunks = 2};
+  const pipeline_settings one{
+      .schedule = "interleaved", .ranks = 2, .microbatches = 4, .chunks = 2};
   const auto same = [&](const pipeline& left, const pipeline& right) {
     for (int layer = 0; layer < model.layer_count(); ++layer)
       for (const layer_part part : {layer_part::parameters, layer_part::mean, layer_part::square})
@@ -461,9 +463,10 @@ TEST_CASE("workers that can not share a rank, and orders that are none, are refu
   refused(2, "", 33, "--tensor-parallel 2: on 33 ranks, more than 64 workers");
   refused(2, "whole", 2,
           "--ops whole: the sums of --tensor-parallel 2 lie between the ops of a job");
-  refused(1, "random", 2,
-          "--ops random: no such order; there are whole, program, input_gradient_first, look_ahead, "
-          "in_pieces");
+  refused(
+      1, "random", 2,
+      "--ops random: no such order; there are whole, program, input_gradient_first, look_ahead, "
+      "in_pieces");
   pipeline_settings settings{.schedule = "1f1b", .ranks = 1, .microbatches = 1, .chunks = 1};
   settings.ops = "program";
   CHECK_THROWS_WITH_AS(pipeline(tiny(102, true), text(), settings, learning()),

@@ -216,7 +216,8 @@ TEST_CASE("a stage on a GPU computes what it does on the host") {
   }
 }
 
-TEST_CASE("a GPU launches as much for many heads as for two, and in bf16 little more than in fp32") {
+TEST_CASE(
+    "a GPU launches as much for many heads as for two, and in bf16 little more than in fp32") {
   std::size_t in_fp32 = 0;
   for (const precision read : {precision::fp32, precision::bf16}) {
     const auto launches = [&](int heads) {
@@ -240,8 +241,8 @@ TEST_CASE("a GPU launches as much for many heads as for two, and in bf16 little 
       return found;
     };
     CHECK(launches(2) == launches(8));
-    // Of bf16 rounded are the weights, and what two slices' products sum: what the second's rows mix,
-    // and the gradient of its queries. All else reads and leaves it.
+    // Of bf16 rounded are the weights, and what two slices' products sum: what the second's rows
+    // mix, and the gradient of its queries. All else reads and leaves it.
     if (read == precision::fp32)
       in_fp32 = launches(2);
     else

@@ -91,7 +91,8 @@ inline void compare_products(const train::config& model, const train::math<float
     const auto expected = product(*host, how[0], how[1], how[2], how[3]);
     double apart = 0;
     for (std::size_t at = 0; at < found.size(); ++at) {
-      const double here = std::abs(static_cast<double>(found[at]) - static_cast<double>(expected[at]));
+      const double here =
+          std::abs(static_cast<double>(found[at]) - static_cast<double>(expected[at]));
       apart = std::isfinite(here) ? std::max(apart, here) : INFINITY;
     }
     CHECK(apart < 1e-5);  // of sums near 5: the order alone, where bf16 would round by 1e-2
@@ -107,7 +108,8 @@ inline void compare_products(const train::config& model, const train::math<float
   const auto wide = product(*host, false, false, false, false);
   for (std::size_t at = 0; at < found.size(); ++at) {
     const bool inside = at / stride < rows && at % stride < columns;
-    const float made = train::widened(found[at]), exact = inside ? wide[at] : train::widened(copy[at]);
+    const float made = train::widened(found[at]),
+                exact = inside ? wide[at] : train::widened(copy[at]);
     CHECK(std::abs(made - exact) <= (inside ? std::abs(exact) / 256 + 1e-5f : 0.0f));
   }
 }

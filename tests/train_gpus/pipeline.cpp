@@ -1,5 +1,5 @@
-// Training in a pipeline on several GPUs of one process beside the same on the host: by copies, and by
-// NCCL.
+// Training in a pipeline on several GPUs of one process beside the same on the host: by copies, and
+// by NCCL.
 #include <doctest/doctest.h>
 
 #include "cuda/over_nccl.hpp"

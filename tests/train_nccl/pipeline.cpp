@@ -169,7 +169,8 @@ TEST_CASE("graphs of several processes train to the bits of steps that are issue
   compare_graph({.schedule = "1f1b", .ranks = 1, .microbatches = 2, .data_parallel = 2}, 2, 8);
 }
 
-TEST_CASE("graphs are refused to a process with two workers, and beside one that issues its steps") {
+TEST_CASE(
+    "graphs are refused to a process with two workers, and beside one that issues its steps") {
   pipeline_settings two{.ranks = 2};
   two.graph = true;
   refuse(two, 2, {{}},

@@ -1,5 +1,5 @@
-// The program `train` in several processes, each with simulated GPUs of its own and a simulated NCCL
-// between them: program/main.cpp.
+// The program `train` in several processes, each with simulated GPUs of its own and a simulated
+// NCCL between them: program/main.cpp.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -129,8 +129,9 @@ TEST_CASE("a process that dies ends the others at once, which name it and what t
     CAPTURE(more);
     const launcher here;
     const outcome ended = here.shell(
-        here.begin(3, std::string("--deadline 60 --layers 4 --microbatches 4 --ranks 3 --chunks 1") +
-                          more) +
+        here.begin(
+            3,
+            std::string("--deadline 60 --layers 4 --microbatches 4 --ranks 3 --chunks 1") + more) +
         "kill -KILL $p1\nwait $p0; echo $?\nwait $p2; echo $?\n");
     CHECK(ended.exit == 0);
     CHECK(ended.out == "1\n1\n");

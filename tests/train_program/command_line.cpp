@@ -571,9 +571,9 @@ TEST_CASE("processes of GPUs: what a launcher has not set, and GPUs that are not
   }
   // Who comes alone waits for as long as he was told.
   const std::string port = std::to_string(test_support::free_port());
-  const outcome alone =
-      test_support::run("timeout", "60 env " + plain + " WORLD_SIZE=3 RANK=0 MASTER_ADDR=127.0.0.1 " +
-                                       "MASTER_PORT=" + port + ' ' + train + " --join-timeout 1");
+  const outcome alone = test_support::run(
+      "timeout", "60 env " + plain + " WORLD_SIZE=3 RANK=0 MASTER_ADDR=127.0.0.1 " +
+                     "MASTER_PORT=" + port + ' ' + train + " --join-timeout 1");
   INFO(alone.err);
   CHECK(alone.exit == 1);
   CHECK(has(alone.err, "is not complete in time: process 1 has not come, process 2 has not come"));

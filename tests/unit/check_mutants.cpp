@@ -277,10 +277,11 @@ TEST_CASE("a job on no rank, or one more than a list holds, touches nothing and 
     CHECK_THROWS_WITH_AS(out.push(rank, work), doctest::Contains("there is no rank"),
                          std::length_error);
   out.push(1, work);
-  CHECK_THROWS_WITH_AS(out.push(1, work),
-                       "stretto::job_sink: the list of rank 1 is full before the job of stage 1 and "
-                       "micro-batch 7",
-                       std::length_error);
+  CHECK_THROWS_WITH_AS(
+      out.push(1, work),
+      "stretto::job_sink: the list of rank 1 is full before the job of stage 1 and "
+      "micro-batch 7",
+      std::length_error);
   CHECK(made.rows().total() == 1);
 }
 

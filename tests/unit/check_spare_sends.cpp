@@ -96,8 +96,8 @@ TEST_CASE("what gives back and touches nothing waits for no message that it does
 }
 
 TEST_CASE("a message that the peer is known to have taken need not be waited for") {
-  // Two sends on streams of their own; what comes back was made of the second, before which the peer's
-  // one stream had taken the first.
+  // Two sends on streams of their own; what comes back was made of the second, before which the
+  // peer's one stream had taken the first.
   for (const bool send_first : {true, false}) {
     by_hand mine, other;
     mine.add(0, {}, {{0, writes}});

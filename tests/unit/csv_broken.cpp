@@ -45,7 +45,7 @@ TEST_CASE("every broken file is refused, with row, cell and rule") {
       {"reduced_twice.csv", {fault::missharded, reason::duplicate, 1, 11}},
       {"reduced_without_backward.csv", {fault::missharded, reason::nothing_to_reduce, 2, 7}},
       {"stage_on_two_ranks.csv", {fault::incomplete, reason::wrong_rank, 2, 5}},
-      {"torch_1f1b_ir_last_rank.csv", {fault::incomplete, reason::missing, 1, 0}},
+      {"torch_1f1b_ir_last_rank.csv", {fault::incomplete, reason::missing, 2, 3}},
       {"trailing_garbage.csv", {fault::syntax, reason::trailing_text, 1, 1}},
       {"w_before_i.csv", {fault::disordered, reason::needs_earlier, 1, 2}}};
   const auto bad = csv_files::files("csv_invalid");

@@ -1,5 +1,5 @@
-// What the digest of a plan is of. That whole plans which cannot run together have different ones is in
-// laws/plan_pipeline.
+// What the digest of a plan is of. That whole plans which cannot run together have different ones
+// is in laws/plan_pipeline.
 #include <doctest/doctest.h>
 
 #include <cstdint>

@@ -345,7 +345,8 @@ TEST_CASE("windows of far too much keep everything") {
 
 }  // namespace
 
-TEST_CASE("each rank's limit leaves room for what it copies at once, of the class that moves most") {
+TEST_CASE(
+    "each rank's limit leaves room for what it copies at once, of the class that moves most") {
   job_table table(3, 2);
   table.add_class();
   const auto moves = [&](int of, int rank, int chunk, std::int64_t bytes) {

@@ -497,7 +497,8 @@ constexpr std::int64_t three_sizes[] = {4, 8, 32};
 constexpr std::int64_t measured_times[] = {20, 30, 100, 75, 120, 400};
 constexpr stretto::measured_kernel on_a_grid{"kernel", {two_sizes, three_sizes}, measured_times};
 
-TEST_CASE("measured kernels are exact at the grid, linear in between, never less for a larger size") {
+TEST_CASE(
+    "measured kernels are exact at the grid, linear in between, never less for a larger size") {
   static_assert(on_a_grid.time({10, 8}) == 30 && on_a_grid.time({40, 32}) == 400);
   for (std::size_t row = 0; row < std::size(two_sizes); ++row)
     for (std::size_t column = 0; column < std::size(three_sizes); ++column)

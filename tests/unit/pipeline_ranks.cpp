@@ -9,8 +9,8 @@
 
 namespace {
 
-//! On one rank what goes to a neighbour forwards and backwards shares no stream, so that the channel
-//! has two.
+//! On one rank what goes to a neighbour forwards and backwards shares no stream, so that the
+//! channel has two.
 template <int Rank>
 struct split_on : stretto::overlap::separate {
   constexpr int stream_of(stretto::job_kind kind, int rank, int peer, int ranks) const {

@@ -269,7 +269,8 @@ TEST_CASE("of the gradients each replica sums the part that it holds, over both 
   CHECK(stretto::shared(spoilt.plans(), 1, 1).answer().ok());
   const stretto::shared apart(spoilt.plans(), 1, 2);
   CHECK(std::string(to_text(apart.answer()).view()) ==
-        "unsupported on rank 0, job 0REDUCE_GRAD: the gradients of a stage whose weights are dealt to "
+        "unsupported on rank 0, job 0REDUCE_GRAD: the gradients of a stage whose weights are dealt "
+        "to "
         "its replicas are dealt evenly, too: they are a multiple of how many these are");
   CHECK(apart.plans().empty());
   // Where replicas have all weights each, they sum all.

@@ -115,7 +115,8 @@ TEST_CASE("a sum whose last gradient is the first half of a pair stands behind t
   });
   REQUIRE(sum != list.end());
   CHECK((sum - 1)->kind == job_kind::forward);
-  CHECK(std::none_of(sum, list.end(), [](const job& work) { return work.kind == job_kind::forward; }));
+  CHECK(std::none_of(sum, list.end(),
+                     [](const job& work) { return work.kind == job_kind::forward; }));
 }
 
 TEST_CASE("a list in which a sum stands elsewhere, or not at all, is refused by name") {

@@ -246,8 +246,8 @@ TEST_CASE("of lists that no plan would take, none is replayed beyond its end or 
     CHECK(found.what == fault::deadlocked);
     CHECK(found.step == 2);
   }
-  // Half a pair that ends its list, and what it waited for was on a rank that wakes nobody: behind it
-  // there is nothing to look at.
+  // Half a pair that ends its list, and what it waited for was on a rank that wakes nobody: behind
+  // it there is nothing to look at.
   const job halves[] = {{0, 0, 1, job_kind::forward, true}, {0, 0, 0, job_kind::forward}};
   const std::int32_t ones[] = {1, 1};
   const job_table two(2, 1);

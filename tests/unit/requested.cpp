@@ -219,8 +219,10 @@ TEST_CASE("bytes of layers whose sum would leave 64 bits are too many") {
   CHECK(made.stages[0].stash == std::numeric_limits<std::int64_t>::max());
   CHECK(made.stages[0].gradients == 4);
   CHECK(made.stages[1].stash == std::int64_t{1} << 62);
-  CHECK(refusal([&](plan_request& wanted) { wanted.stages = made.stages; })
-            .starts_with("unsupported, job 0F0: bytes of a stage's stash are a number from 0 to 2^40"));
+  CHECK(
+      refusal([&](plan_request& wanted) {
+        wanted.stages = made.stages;
+      }).starts_with("unsupported, job 0F0: bytes of a stage's stash are a number from 0 to 2^40"));
 }
 
 TEST_CASE("sizes below one and beyond all counting are refused, whatever a schedule says") {
@@ -304,9 +306,10 @@ TEST_CASE("lists of slices recompute nothing and copy nothing") {
   CHECK(of({{0, 0, 1, job_kind::recompute}}) ==
         "unsupported on rank 0, step 2, job 0R0.1: a slice cannot be recomputed: later ones "
         "of its micro-batch read what it keeps");
-  CHECK(of({{0, 0, 1, job_kind::offload}, {0, 0, 1, job_kind::reload}}) ==
-        "unsupported on rank 0, step 2, job 0OFFLOAD0.1: a slice cannot be offloaded: later ones of "
-        "its micro-batch read what it keeps");
+  CHECK(
+      of({{0, 0, 1, job_kind::offload}, {0, 0, 1, job_kind::reload}}) ==
+      "unsupported on rank 0, step 2, job 0OFFLOAD0.1: a slice cannot be offloaded: later ones of "
+      "its micro-batch read what it keeps");
 }
 
 TEST_CASE("a pair whose backward stands ahead is a plan of jobs, but none of ops") {
@@ -341,8 +344,10 @@ TEST_CASE("each rank of a table sums the gradients of the stages that it has") {
                                  .table_stages = 4};
   stretto::job_lists lists(2, 6);
   stretto::job_sink out = lists.sink();
-  for (const int stage : {0, 1, 2, 3}) out.push(ranks[static_cast<std::size_t>(stage)], {stage, 0, 0, job_kind::forward});
-  for (const int stage : {3, 2, 1, 0}) out.push(ranks[static_cast<std::size_t>(stage)], {stage, 0, 0, job_kind::backward});
+  for (const int stage : {0, 1, 2, 3})
+    out.push(ranks[static_cast<std::size_t>(stage)], {stage, 0, 0, job_kind::forward});
+  for (const int stage : {3, 2, 1, 0})
+    out.push(ranks[static_cast<std::size_t>(stage)], {stage, 0, 0, job_kind::backward});
   const stretto::job_table table(2, 3);
   plan_request wanted;
   wanted.data_parallel = true;
@@ -399,7 +404,8 @@ TEST_CASE("a schedule lays its stages itself, which a table is no way to, at eit
       stretto::refuse(stretto::fault::unsupported, stretto::reason::placement_not_served);
   static_assert(stretto::pipeline<four_by_two, by_table>::checked == none);
   const stretto::job_table table(2, 1);
-  CHECK(planned(by_table{}, four_by_two, table.view(), stretto::overlap::separate{}).answer() == none);
+  CHECK(planned(by_table{}, four_by_two, table.view(), stretto::overlap::separate{}).answer() ==
+        none);
 }
 
 TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as at compile time") {
@@ -418,7 +424,8 @@ TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as 
     }
   };
   const stretto::job_table table(2, 1);
-  for (const stretto::memory::recompute_window window : {stretto::memory::recompute_window{}, {1, 1}})
+  for (const stretto::memory::recompute_window window :
+       {stretto::memory::recompute_window{}, {1, 1}})
     for (const int rank : {0, 2}) {
       generous schedule;
       schedule.rank = rank;
@@ -439,7 +446,8 @@ TEST_CASE("what a schedule emits beyond its capacity, or on no rank, is told as 
                            wanted);
       CHECK(beside.answer().why == stretto::reason::above_capacity);
       schedule.less = 1;
-      const planned fuller(schedule, four_by_two, table.view(), stretto::overlap::separate{}, wanted);
+      const planned fuller(schedule, four_by_two, table.view(), stretto::overlap::separate{},
+                           wanted);
       CHECK(fuller.answer().why == stretto::reason::above_capacity);
     }
 }
@@ -573,7 +581,8 @@ TEST_CASE("replicas that nothing sums share no plans") {
   const stretto::shared six(three.plans(), 2);
   CHECK(six.answer().why == stretto::reason::shared_already);
   CHECK(six.plans().empty());
-  for (const auto& [shards, replicas] : {std::pair{65536, 65536}, {1 << 30, 1}, {(1 << 23) + 1, 1}}) {
+  for (const auto& [shards, replicas] :
+       {std::pair{65536, 65536}, {1 << 30, 1}, {(1 << 23) + 1, 1}}) {
     const stretto::shared many(alone.plans(), shards, replicas);
     CHECK(many.answer().why == stretto::reason::too_many_workers);
     CHECK(many.plans().empty());
@@ -583,8 +592,9 @@ TEST_CASE("replicas that nothing sums share no plans") {
 TEST_CASE("of a window of chunks that is none it is told what is wrong with it") {
   const stretto::job_table table(2, 1);
   const auto said = [&](const plan_request& wanted) {
-    return text(planned(one_f_one_b{}, four_by_two, table.view(), stretto::overlap::separate{}, wanted)
-                    .answer());
+    return text(
+        planned(one_f_one_b{}, four_by_two, table.view(), stretto::overlap::separate{}, wanted)
+            .answer());
   };
   const std::string chunks = "chunks from 0 on of which the first is not behind the last";
   plan_request wanted;

@@ -61,18 +61,21 @@ TEST_CASE("sizes that do not go together are told by their rule, and make no cha
   check_rule({.slices = 3}, slices_divide_sequence);
   check_rule({.tensor_parallel = 3}, shards_divide_heads);
   check_rule({.vocabulary = 50257, .tensor_parallel = 2}, shards_divide_heads);
-  check_rule({.tensor_parallel = 16, .sequence_parallel = true, .slices = 128}, shards_divide_heads);
+  check_rule({.tensor_parallel = 16, .sequence_parallel = true, .slices = 128},
+             shards_divide_heads);
   check_rule({.tensor_parallel = 16, .slices = 128}, none);
   check_rule({.tensor_parallel = 8, .kv_heads = 4}, shards_divide_widths);
   check_rule({.tensor_parallel = 8, .feed_forward = 4098}, shards_divide_widths);
   check_rule({.head_pieces = 0}, sizes_positive);
   check_rule({.vocabulary = 960, .head_pieces = 9}, pieces_divide_vocabulary);
-  check_rule({.vocabulary = 960, .tensor_parallel = 8, .head_pieces = 16}, pieces_divide_vocabulary);
+  check_rule({.vocabulary = 960, .tensor_parallel = 8, .head_pieces = 16},
+             pieces_divide_vocabulary);
   check_rule({.tensor_parallel = 2, .experts = {.count = 4}}, experts_by_rows);
   check_rule({.tensor_parallel = 2, .sequence_parallel = true, .experts = {.count = 4}},
          experts_among_shards);
-  check_rule({.tensor_parallel = 2, .sequence_parallel = true, .experts = {.count = 4, .parallel = 4}},
-         none);
+  check_rule(
+      {.tensor_parallel = 2, .sequence_parallel = true, .experts = {.count = 4, .parallel = 4}},
+      none);
   check_rule({.tensor_parallel = 2,
           .sequence_parallel = true,
           .optimizer_shards = 3,
@@ -148,7 +151,8 @@ TEST_CASE("where backwards run layers again, one is there at a time, of which it
     return made;
   };
   std::vector<transformer> models;
-  for (const stretto::architecture made_of : {stretto::architecture::gpt, stretto::architecture::llama})
+  for (const stretto::architecture made_of :
+       {stretto::architecture::gpt, stretto::architecture::llama})
     for (const std::int64_t experts : {0, 8})
       for (const int t : {1, 4})
         models.push_back({.hidden = 512,
@@ -196,8 +200,8 @@ TEST_CASE("an optimizer that is dealt keeps what is published") {
   CHECK(model.state_bytes({32, true, 1, true}) == 16 * weights);
   model.optimizer_shards = 64;
   const auto gigabytes = [&](double of_weights) {
-    return static_cast<double>(model.state_bytes({32, true, 1, true})) / static_cast<double>(weights) *
-           of_weights;
+    return static_cast<double>(model.state_bytes({32, true, 1, true})) /
+           static_cast<double>(weights) * of_weights;
   };
   CHECK(gigabytes(7.5) == doctest::Approx(31.4).epsilon(0.001));
   // The last of the parts is what is left: a weight more is one more for the largest.

@@ -112,7 +112,8 @@ bool between_devices(const stretto::op& one) {
 TEST_CASE("each device keeps its share of a layer, and no more") {
   each_shared([](const transformer& model, const transformer& alone) {
     CHECK(model.tokens() * model.context_parallel == alone.tokens());
-    // What a fused kernel makes is kept for its backward; of heads beside what its tokens have of it.
+    // What a fused kernel makes is kept for its backward; of heads beside what its tokens have of
+    // it.
     const std::int64_t twice =
         model.deals_heads() && model.attention == attention_kernel::fused
             ? alone.tokens() * alone.context_width() * 4 / alone.tensor_parallel
@@ -155,8 +156,9 @@ TEST_CASE("what devices send one another: all but one part, thrice, a part as of
           model.tokens() * 4 / model.tensor_parallel *
           (model.query_width() + model.key_width() + model.value_width() + model.context_width());
       for (const bool split : {false, true})
-        CHECK(time_of(model, one_byte, split, between_devices) ==
-              doctest::Approx(2 * static_cast<double>(own * (devices - 1) / devices)).epsilon(1e-4));
+        CHECK(
+            time_of(model, one_byte, split, between_devices) ==
+            doctest::Approx(2 * static_cast<double>(own * (devices - 1) / devices)).epsilon(1e-4));
       return;
     }
     const bool round = model.exchange == context_exchange::ring;
@@ -189,7 +191,8 @@ TEST_CASE("messages go over the network where those that share sequences are on 
   CHECK(takes(1, 2, 1) == 0);
 }
 
-TEST_CASE("a gather has room for all keys and values while they are attended to, a ring for a part") {
+TEST_CASE(
+    "a gather has room for all keys and values while they are attended to, a ring for a part") {
   transformer model{.hidden = 64,
                     .heads = 4,
                     .sequence = 3072,
@@ -209,7 +212,8 @@ TEST_CASE("a gather has room for all keys and values while they are attended to,
       CAPTURE(slices);
       CAPTURE(job);
       model.slices = slices;
-      // Of many devices what each has is little beside what all have: keys and values, and gradients.
+      // Of many devices what each has is little beside what all have: keys and values, and
+      // gradients.
       const std::int64_t all = 3072 * row * (job == 0 ? 2 : 4);
       CHECK(room(96, gather, job) > all * 99 / 100);  // the job gives back what was kept
       CHECK(room(96, gather, job) < all * 5 / 4);
@@ -247,7 +251,8 @@ TEST_CASE("round a ring a device attends to its own first, and to every other on
                                          "keys here", "keys of another 2", "keys of another 3"});
   // The gradients of what was here come home last, with what every device has added.
   CHECK(std::ranges::count(writer, "5") == 2);
-  std::vector<unsigned> added(chain.buffers.size());  // a bit for each time that attention went back
+  std::vector<unsigned> added(
+      chain.buffers.size());  // a bit for each time that attention went back
   unsigned step = 1;
   for (const stretto::op& one : chain.ops) {
     if (one.name != "attention back" && !between_devices(one) && !one.name.starts_with("add"))
@@ -340,15 +345,18 @@ TEST_CASE("sequences are dealt in equal parts, and go round only where all are a
   check_rule({.sequence = 96, .context_parallel = 4, .slices = 3, .slice = {0, 20}},
          context_divides_sequence);
   check_rule({.sequence = 99}, none);
-  check_rule({.sequence = 96, .tensor_parallel = 16, .sequence_parallel = true, .context_parallel = 4},
-         shards_divide_heads);
-  check_rule({.sequence = 96, .tensor_parallel = 8, .sequence_parallel = true, .context_parallel = 4},
-         none);
+  check_rule(
+      {.sequence = 96, .tensor_parallel = 16, .sequence_parallel = true, .context_parallel = 4},
+      shards_divide_heads);
+  check_rule(
+      {.sequence = 96, .tensor_parallel = 8, .sequence_parallel = true, .context_parallel = 4},
+      none);
   check_rule({.context_parallel = 16, .exchange = heads}, none);
   check_rule({.context_parallel = 32, .exchange = heads}, context_divides_heads);
   check_rule({.context_parallel = 4, .exchange = heads, .kv_heads = 2}, context_divides_heads);
   check_rule({.tensor_parallel = 8, .context_parallel = 2, .exchange = heads}, none);
-  check_rule({.tensor_parallel = 8, .context_parallel = 4, .exchange = heads}, context_divides_heads);
+  check_rule({.tensor_parallel = 8, .context_parallel = 4, .exchange = heads},
+             context_divides_heads);
   check_rule({.exchange = heads, .kv_heads = 1}, none);  // nothing is dealt
   check_rule({.context_parallel = 2, .exchange = ring}, ring_of_fused);
   check_rule({.context_parallel = 2,

@@ -111,7 +111,8 @@ TEST_CASE("a table is with the head where it is not on its rank, once") {
   // Experts of these layers are dealt as any others'.
   transformer mixed = small(architecture::llama, 2);
   mixed.experts = {.count = 8, .parallel = 4};
-  CHECK(mixed.stage_weights({1, false, 1, true, 2}) - mixed.summed_weights({1, false, 1, true, 2}, 4) ==
+  CHECK(mixed.stage_weights({1, false, 1, true, 2}) -
+            mixed.summed_weights({1, false, 1, true, 2}, 4) ==
         3 * 2 * 3 * 64 * 48);
 }
 
@@ -229,12 +230,13 @@ TEST_CASE("ranks that share rows gather both vectors of each, and for the weight
   };
   const std::int64_t without = sent(2), layer = sent(3) - without;
   model.further_tokens = 1;
-  // Of the model's width: the embedding, 1; joined, 2 and 1 of what they make; back 1, and 2; for the
-  // weights 1 and 2. Of the head 3, and its rows' sums.
+  // Of the model's width: the embedding, 1; joined, 2 and 1 of what they make; back 1, and 2; for
+  // the weights 1 and 2. Of the head 3, and its rows' sums.
   CHECK(sent(2) - without == layer + (13 * 64 * 4 + 16) * (2 * 96) / 2);
 }
 
-TEST_CASE("layers that foretell further tokens are numbered on, also behind a stage of the head alone") {
+TEST_CASE(
+    "layers that foretell further tokens are numbered on, also behind a stage of the head alone") {
   transformer model = small(architecture::llama, 2);
   model.attention = attention_kernel::fused;
   model.window = 8;
@@ -271,10 +273,11 @@ TEST_CASE("a head that foretells further tokens is whole") {
   CHECK(model.broken_rule() == sizes_positive);
   model.further_tokens = 1, model.head_pieces = 2;
   CHECK(model.broken_rule() == further_head_whole);
-  CHECK_THROWS_WITH_AS(last_of(model, 2, true),
-                       "stretto::transformer: with further_tokens the head is whole: head_pieces must "
-                       "be 1",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      last_of(model, 2, true),
+      "stretto::transformer: with further_tokens the head is whole: head_pieces must "
+      "be 1",
+      std::invalid_argument);
 }
 
 }  // namespace

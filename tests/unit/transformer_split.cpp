@@ -27,8 +27,10 @@ using transformer_chains::read_by_weights;
 
 enum class splits { layers, rows_too, rows_and_experts };
 
-//! Models with experts, with latent attention and with both, each on one rank; their like on several.
-void each_split(const std::function<void(const transformer& split, const transformer& whole)>& check) {
+//! Models with experts, with latent attention and with both, each on one rank; their like on
+//! several.
+void each_split(
+    const std::function<void(const transformer& split, const transformer& whole)>& check) {
   for (const architecture layers : {architecture::gpt, architecture::llama})
     for (const attention_kernel attention : {attention_kernel::plain, attention_kernel::fused})
       for (const int shared : {0, 2})
@@ -43,7 +45,8 @@ void each_split(const std::function<void(const transformer& split, const transfo
                               .layers = layers,
                               .attention = attention,
                               .feed_forward = 48};
-            if (mixes) whole.experts = {.count = 16, .per_token = 3, .shared = shared, .parallel = 8};
+            if (mixes)
+              whole.experts = {.count = 16, .per_token = 3, .shared = shared, .parallel = 8};
             if (queries >= 0) whole.latent = {16, queries, shared > 0 ? 8 : 0, 12};
             if (queries >= 0 && layers == architecture::gpt) continue;
             if (queries < 0 && !mixes) continue;  // Megatron's, of which others tell
@@ -128,9 +131,9 @@ TEST_CASE("of latent attention few numbers are gathered, and their gradients sum
     if (split.latent.keys == 0 || split.experts.count > 0) return;
     const std::int64_t t = split.tensor_parallel, h = 64, rotary = split.latent.rotary;
     const std::int64_t low = 16 + (split.latent.queries > 0 ? 24 : h);
-    // Forwards the sums of both blocks; back those of the feed-forward's norm, and of the few numbers:
-    // of a sum both halves leave. Where rows are split the few numbers are gathered, for the weights
-    // once more; and the model's width nine times, three of each job.
+    // Forwards the sums of both blocks; back those of the feed-forward's norm, and of the few
+    // numbers: of a sum both halves leave. Where rows are split the few numbers are gathered, for
+    // the weights once more; and the model's width nine times, three of each job.
     CHECK(time_on(split, stream_type::tensor_parallel, one_byte) ==
           (split.sequence_parallel ? 9 * h + 3 * low + 2 * rotary : 2 * (3 * h + low + rotary)) *
               (2 * 96 * 4) * (t - 1) / t);
@@ -184,7 +187,8 @@ TEST_CASE("replicas sum and deal experts' weights among those who hold them") {
   const std::int64_t rest = split.stage_weights({1, false}) - held;
   CHECK(split.summed_weights({1, false}, 4) == rest);
   CHECK(split.summed_weights({1, false}, 8) == rest + held);
-  CHECK(split.sum_message({1, false}, 8).bytes == 2 * 7 * ((4 * rest + 7) / 8) + 2 * (4 * held / 2));
+  CHECK(split.sum_message({1, false}, 8).bytes ==
+        2 * 7 * ((4 * rest + 7) / 8) + 2 * (4 * held / 2));
   split.optimizer_shards = 8;
   CHECK(split.state_bytes({1, false}) ==
         4 * (rest + held) + 12 * ((rest + 7) / 8 + held / 2));

@@ -62,7 +62,8 @@ std::string choose(const pipeline_settings& to, int local, std::vector<int>& dev
     return devices.size() == workers
                ? std::string()
                : "it has " + of_workers + std::to_string(devices.size()) + " are named";
-  if (workers > config::size(count)) return "it has " + of_workers + "sees " + std::to_string(count);
+  if (workers > config::size(count))
+    return "it has " + of_workers + "sees " + std::to_string(count);
   if (local < 0 && workers < config::size(count))
     return "the launcher does not say which process of its machine it is (LOCAL_RANK), and so not "
            "which GPU: name it, as in cuda:1";
@@ -76,7 +77,8 @@ std::string choose(const pipeline_settings& to, int local, std::vector<int>& dev
   return {};
 }
 
-//! What the processes tell one another: a complaint, or the machine and the bus numbers of the GPUs.
+//! What the processes tell one another: a complaint, or the machine and the bus numbers of the
+//! GPUs.
 struct claim {
   std::string complaint{}, machine{};
   std::vector<std::string> buses{};

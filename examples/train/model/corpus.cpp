@@ -56,7 +56,8 @@ corpus::corpus(std::span<const std::filesystem::path> files, int context, std::s
   for (const auto& file : files) append(file, most, bytes_);
   std::string origin = in_quotes(files.front());
   if (files.size() > 1) {
-    origin = std::to_string(files.size()) + " files from " + origin + " to " + in_quotes(files.back());
+    origin =
+        std::to_string(files.size()) + " files from " + origin + " to " + in_quotes(files.back());
   }
   split(origin);
 }

@@ -1,5 +1,5 @@
-// Layer L + 1: final norm, projection onto the vocabulary, softmax cross-entropy; or a piece of that,
-// one of several layers.
+// Layer L + 1: final norm, projection onto the vocabulary, softmax cross-entropy; or a piece of
+// that, one of several layers.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,10 @@ struct row_logits {
 //!
 //! Of several pieces each has its rows of the table. The first has the norm, whose result all hand
 //! on, with each row's largest logit, sum of exponentials and target's logit so far (sums_of_row).
-//! The last finds the loss, and hands back what makes logits their gradient: of each row the largest,
-//! and what exponentials and the target's 1 are multiplied by. With that goes the gradient of the
-//! norm's result so far. Sums of a row then group their terms by pieces: results agree with a whole
-//! head's to rounding.
+//! The last finds the loss, and hands back what makes logits their gradient: of each row the
+//! largest, and what exponentials and the target's 1 are multiplied by. With that goes the gradient
+//! of the norm's result so far. Sums of a row then group their terms by pieces: results agree with
+//! a whole head's to rounding.
 template <class Scalar>
 class head {
  public:

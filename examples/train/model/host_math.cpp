@@ -121,7 +121,8 @@ class host_operations : public math<Scalar> {
   }
   void gelu(constant input, const held& value, const held& slope) const override {
     over(
-        input.rows, [](std::size_t, auto of, auto to, auto its) { train::gelu<Scalar>(of, to, its); },
+        input.rows,
+        [](std::size_t, auto of, auto to, auto its) { train::gelu<Scalar>(of, to, its); },
         held_constant(input), value, slope);
   }
   void add_rows(Scalar* sums, const held_constant& values) const override {

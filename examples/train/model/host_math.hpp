@@ -9,8 +9,8 @@
 namespace train {
 
 //! In Scalar's precision. There is one, without state: any number of threads may call it. No
-//! operation allocates; Eigen's scratch is on the stack. Tensors that start at multiples of 64 bytes
-//! give the same bits wherever they lie.
+//! operation allocates; Eigen's scratch is on the stack. Tensors that start at multiples of 64
+//! bytes give the same bits wherever they lie.
 template <class Scalar>
 const math<Scalar>& host_math();
 

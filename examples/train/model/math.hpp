@@ -14,8 +14,8 @@ namespace train {
 //! The operations on tensors. Every pointer and span is memory that the implementation computes in,
 //! unless it says "host". On a device each call only enqueues its work, in order, behind the calls
 //! before it; on the host it is done on return. Sums within a call go in a fixed order: the same
-//! call gives the same bits. What is held in bf16 is computed in Scalar: an operation widens what it
-//! reads and rounds what it leaves.
+//! call gives the same bits. What is held in bf16 is computed in Scalar: an operation widens what
+//! it reads and rounds what it leaves.
 template <class Scalar>
 class math {
  public:
@@ -37,11 +37,11 @@ class math {
   virtual std::size_t rounding_bytes() const = 0;
   //! to = from in bf16.
   virtual void round(matrix_span<const Scalar> from, matrix_span<bfloat16> to) const = 0;
-  //! Memory of the math's own, below `rooms`, see room_scalars(). Where activations are in bf16, for
-  //! what an op computes of one and has not rounded yet: 0 for what a product leaves for more to be
-  //! done to it (a rounded one of the host takes it, too), 1 for the gradients of attention scores, in
-  //! bf16, 2 for sums over slices. Otherwise there is none but, where it batches(), room 0, for the
-  //! attention scores of a sequence's heads.
+  //! Memory of the math's own, below `rooms`, see room_scalars(). Where activations are in bf16,
+  //! for what an op computes of one and has not rounded yet: 0 for what a product leaves for more
+  //! to be done to it (a rounded one of the host takes it, too), 1 for the gradients of attention
+  //! scores, in bf16, 2 for sums over slices. Otherwise there is none but, where it batches(), room
+  //! 0, for the attention scores of a sequence's heads.
   virtual std::span<Scalar> room(int which) const = 0;
   static constexpr int rooms = 3;
 
@@ -82,9 +82,9 @@ class math {
   virtual void norm_weights(const held_constant& normalised, const held_constant& output_gradient,
                             Scalar* gamma_gradient, Scalar* beta_gradient) const = 0;
 
-  //! Of scores of so many rows, one below the other, row r of each becomes softmax(scale * its first
-  //! before + r + 1 columns), and 0 behind: in `weights`, which are the scores themselves or in bf16.
-  //! These are lost.
+  //! Of scores of so many rows, one below the other, row r of each becomes softmax(scale * its
+  //! first before + r + 1 columns), and 0 behind: in `weights`, which are the scores themselves or
+  //! in bf16. These are lost.
   virtual void softmax(matrix_span<Scalar> scores, std::size_t rows, std::size_t before,
                        Scalar scale, const held& weights) const = 0;
   //! From the gradients of what softmax gave those of the scores; likewise.
@@ -99,8 +99,8 @@ class math {
   virtual void embed_weights(const held_constant& output_gradient, Scalar* table,
                              Scalar* positions, const std::uint8_t* tokens,
                              std::size_t length) const = 0;
-  //! *loss = factor * the sum over rows of their cross entropy with targets [rows], whose gradient is
-  //! left in the logits' place, or in bf16. They are lost.
+  //! *loss = factor * the sum over rows of their cross entropy with targets [rows], whose gradient
+  //! is left in the logits' place, or in bf16. They are lost.
   virtual void cross_entropy(matrix_span<Scalar> logits, const std::uint8_t* targets, double factor,
                              double* loss, const held& gradient) const = 0;
 
@@ -110,8 +110,8 @@ class math {
   //! @param before  those of the columns before, which are then counted, too; null: there are none
   virtual void row_sums(matrix_span<const Scalar> logits, const std::uint8_t* targets,
                         std::size_t first, const Scalar* before, Scalar* sums) const = 0;
-  //! *loss as cross_entropy has it, from sums of all columns. These become, of each row, the largest
-  //! logit, factor by the sum of exponentials, and factor.
+  //! *loss as cross_entropy has it, from sums of all columns. These become, of each row, the
+  //! largest logit, factor by the sum of exponentials, and factor.
   virtual void summed_loss(Scalar* sums, std::size_t rows, double factor, double* loss) const = 0;
   //! The gradient of logits of some columns, in their place, or in bf16. They are lost.
   //! @param sums  as summed_loss leaves them

@@ -44,7 +44,11 @@ class held_matrix {
  public:
   //! @param memory  of either
   held_matrix(Scalar* memory, bool in_bf16, std::size_t rows_of, std::size_t columns_of)
-      : memory_(memory), rows_(rows_of), columns_(columns_of), stride_(columns_of), half_(in_bf16) {}
+      : memory_(memory),
+        rows_(rows_of),
+        columns_(columns_of),
+        stride_(columns_of),
+        half_(in_bf16) {}
   template <class Other>
     requires std::is_same_v<const Other, const Scalar>
   held_matrix(const matrix_span<Other>& of)

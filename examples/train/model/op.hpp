@@ -86,8 +86,8 @@ struct op_piece {
   int index = 0, count = 1;
 };
 
-//! What pieces of an op are made of: rows of its activations or, for a product's weights, columns of
-//! these.
+//! What pieces of an op are made of: rows of its activations or, for a product's weights, columns
+//! of these.
 struct op_cut {
   stretto::pieces_of what = stretto::pieces_of::whole;
   std::size_t parts = 0;  //!< how many rows or columns there are

@@ -19,8 +19,8 @@ inline config with_whole_head(config model) {
 
 namespace detail {
 
-//! Calls use(begin in the whole head, begin in the piece's layer, size) for every tensor of a piece,
-//! whose table is the last one, with rows of its own, and all else there once.
+//! Calls use(begin in the whole head, begin in the piece's layer, size) for every tensor of a
+//! piece, whose table is the last one, with rows of its own, and all else there once.
 template <class Use>
 void each_piece_run(const config& model, int layer, Use&& use) {
   const auto parts = parameter_tensors(model, layer);

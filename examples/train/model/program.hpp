@@ -31,9 +31,10 @@ struct chain_options {
 //! of it which op needs which.
 //!
 //! Buffers are the messages, the parts of the stash, what lies between layers, and `sums`, which is
-//! what collectives work on in place, row by row where ops are cut; without shards there are none, and what would be summed lies
-//! in the stash. Parameters and gradients are persistent, one buffer for each op that adds to them.
-//! A slice's attention touches earlier slices' stashes too: these belong to other jobs.
+//! what collectives work on in place, row by row where ops are cut; without shards there are none,
+//! and what would be summed lies in the stash. Parameters and gradients are persistent, one buffer
+//! for each op that adds to them. A slice's attention touches earlier slices' stashes too: these
+//! belong to other jobs.
 //! @throws std::invalid_argument for a bad config or an empty or unknown range of layers
 stretto::program_chain stage_chain(const config& model, int first, int last,
                                    const chain_options& with = {});

@@ -25,7 +25,8 @@ struct sampling {
 std::uint8_t choose(std::span<const float> logits, double temperature, random_stream& numbers);
 
 //! What follows `prompt`, given a callable that returns the byte after a text: `next(text, choose)`
-//! with `text` a std::span<const std::uint8_t>, and `choose` a callable that makes a byte of logits.
+//! with `text` a std::span<const std::uint8_t>, and `choose` a callable that makes a byte of
+//! logits.
 template <class Next>
 std::string sample(Next&& next, std::string_view prompt, const sampling& how) {
   random_stream numbers(how.seed);

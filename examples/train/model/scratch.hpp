@@ -18,7 +18,8 @@ std::size_t largest_factor(const config& model);
 std::size_t largest_weight(const config& model);
 //! Of the longest row of a matrix that is held between ops.
 std::size_t largest_row(const config& model);
-//! Of the largest side that is rounded for a product: where activations are in bf16, all are already.
+//! Of the largest side that is rounded for a product: where activations are in bf16, all are
+//! already.
 //! @param batches  whether attention does all heads of a sequence at once, see math::batches()
 std::size_t largest_rounded(const config& model, bool batches = false);
 //! Of a math's room, see math::room().

@@ -22,12 +22,13 @@
 namespace train {
 
 //! What a job is given, all of it memory that the stage's math computes in. All buffers are aligned
-//! to 64 bytes and distinct; what a job has no use for is ignored. Where the model's activations are
-//! bf16, a stash and messages hold two of them in a float.
+//! to 64 bytes and distinct; what a job has no use for is ignored. Where the model's activations
+//! are bf16, a stash and messages hold two of them in a float.
 template <class Scalar>
 struct job_arguments {
   std::span<const std::uint8_t> tokens{};   //!< forward with the embedding: the input bytes
-  std::span<const std::uint8_t> targets{};  //!< forward with (a piece of) the head: bytes to predict
+  //! Forward with (a piece of) the head: bytes to predict.
+  std::span<const std::uint8_t> targets{};
   std::span<const Scalar> input{};  //!< forward without the embedding: the activation received
   std::span<Scalar> output{};       //!< forward without the head: the activation to send
   std::span<const Scalar> output_gradient{};  //!< backward without the head: the one received
@@ -97,8 +98,8 @@ class basic_stage {
   std::size_t stash_scalars() const { return stash_.end(); }
   std::size_t stash_bytes() const { return stash_.end() * sizeof(Scalar); }
 
-  //! An activation or its gradient between stages, in bytes: [microbatch * length, width], and behind
-  //! it what pieces of the head hand on (config::sums_place).
+  //! An activation or its gradient between stages, in bytes: [microbatch * length, width], and
+  //! behind it what pieces of the head hand on (config::sums_place).
   std::size_t message_bytes() const { return model_.message_scalars() * sizeof(Scalar); }
 
   //! Parameters, gradients and moments, in bytes.
@@ -121,8 +122,8 @@ class basic_stage {
   //!              tell by a matrix's size: results agree to rounding.
   //! @return      of the op with the loss the loss, where nothing else says where to leave it;
   //!              otherwise 0
-  //! @throws std::invalid_argument for an op that the job does not have or that is a sum, a piece of
-  //!         one that cannot be cut so (see cut_of), else as the job itself
+  //! @throws std::invalid_argument for an op that the job does not have or that is a sum, a piece
+  //!         of one that cannot be cut so (see cut_of), else as the job itself
   double run_op(stretto::job_kind kind, std::size_t op, const job_arguments<Scalar>& with,
                 op_piece piece = {});
 

@@ -43,8 +43,8 @@ nlohmann::ordered_json identity(const pipeline& of) {
           {"seed", of.learning().seed}};
 }
 
-//! What may be another when training goes on, but then it is not what it would have been. By the names
-//! in which it is told.
+//! What may be another when training goes on, but then it is not what it would have been. By the
+//! names in which it is told.
 nlohmann::ordered_json course(const pipeline& of) {
   const learning_settings& learning = of.learning();
   return {{"--steps", learning.rate.steps},
@@ -158,7 +158,8 @@ checkpoint_header read_header(const std::filesystem::path& path, std::string_vie
                                        : nlohmann::ordered_json();
   if (!step.is_number_unsigned()) throw bad_checkpoint(path, "has no header that says its step");
   if (step.get<std::uint64_t>() > most_steps)
-    throw bad_checkpoint(path, "says that it has " + step.dump() + " steps behind it: no run has above " +
+    throw bad_checkpoint(path, "says that it has " + step.dump() +
+                                   " steps behind it: no run has above " +
                                    std::to_string(most_steps));
   const nlohmann::ordered_json mine = identity(into);
   for (const auto& [name, wanted] : mine.items()) {

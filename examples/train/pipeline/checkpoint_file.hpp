@@ -21,7 +21,9 @@ namespace train {
 // Behind each of these a line with its checksum, so that whoever needs a few parts reads no others.
 inline constexpr std::string_view checkpoint_magic = "stretto train checkpoint 2\n";
 inline constexpr std::pair<layer_part, const char*> saved_parts[] = {
-    {layer_part::parameters, "parameters"}, {layer_part::mean, "mean"}, {layer_part::square, "square"}};
+    {layer_part::parameters, "parameters"},
+    {layer_part::mean, "mean"},
+    {layer_part::square, "square"}};
 
 //! The line behind `of`.
 std::string checksum_line(std::string_view of);

@@ -12,8 +12,8 @@ namespace train {
 
 //! The first thing in which the pipeline and the reference differ after a step, to the bit: the
 //! loss, the norm, the clipping factor, a layer's gradients or parameters. Empty: nothing.
-//! @param whole  null: another process compares, the one that leads(), and this one only gives what it
-//!               holds. All of them call it.
+//! @param whole  null: another process compares, the one that leads(), and this one only gives what
+//!               it holds. All of them call it.
 std::string first_difference(const pipeline& pipelined, const step_result& result,
                              const reference* whole, const step_result& expected);
 

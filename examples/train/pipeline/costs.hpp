@@ -1,5 +1,5 @@
-// What jobs cost: before a run by the model's multiply-adds or what its ops take on a known machine,
-// after it by the clock.
+// What jobs cost: before a run by the model's multiply-adds or what its ops take on a known
+// machine, after it by the clock.
 #pragma once
 
 #include <span>

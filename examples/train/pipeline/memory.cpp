@@ -30,7 +30,8 @@ std::int64_t largest_messages(const stretto::plan_view& plan) {
 
 rank_memory pipeline::memory(int rank) const {
   rank_memory made;
-  for (int one = 0; one < workers(); ++one) made += worker_memory(config::size(rank * workers() + one));
+  for (int one = 0; one < workers(); ++one)
+    made += worker_memory(config::size(rank * workers() + one));
   return made;
 }
 

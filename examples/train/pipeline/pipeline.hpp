@@ -45,7 +45,8 @@ struct rank_memory {
   std::int64_t arena = 0;       //!< of training: activations, gradients, collectives
   std::int64_t host = 0;        //!< what of training's stashes the host keeps
   //! The arena of evaluation, a batch, messages under way; queues, events and instructions, as the
-  //! executor prepares them for both steps. With bf16 copies of the weights, and room to compute in.
+  //! executor prepares them for both steps. With bf16 copies of the weights, and room to compute
+  //! in.
   std::int64_t workspaces = 0;
 
   std::int64_t sum() const {

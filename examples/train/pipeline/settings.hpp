@@ -74,7 +74,8 @@ struct pipeline_settings {
   std::chrono::nanoseconds deadline = std::chrono::minutes(5);  //!< of one step
   bool poison = stretto::executor::built_for_debugging();  //!< what the plan releases, with NaN
   bool checked = false;  //!< for races, see executor::options
-  //! A training step is recorded and replayed, see executor::options::graph; on GPUs, without times.
+  //! A training step is recorded and replayed, see executor::options::graph; on GPUs, without
+  //! times.
   bool graph = false;
   bool graph_progress = true;  //!< see executor::options
   int trace_steps = 0;                                          //!< last steps to keep times of

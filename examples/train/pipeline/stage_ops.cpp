@@ -78,9 +78,9 @@ bool runs_ops(const pipeline_settings& settings) {
                       "no such order; there are " + std::string(whole_jobs) + ", " + op_orders());
   if (settings.pieces != 0 && (settings.pieces < 1 || name != pieces_order))
     throw bad_setting("pieces", std::to_string(settings.pieces),
-                      settings.pieces < 1 ? "it must be at least 1"
-                                          : "ops are cut in the order in_pieces alone, and --ops is " +
-                                                name);
+                      settings.pieces < 1
+                          ? "it must be at least 1"
+                          : "ops are cut in the order in_pieces alone, and --ops is " + name);
   if (whole && settings.tensor_parallel > 1)
     throw bad_setting("ops", name,
                       "the sums of --tensor-parallel " + std::to_string(settings.tensor_parallel) +

@@ -43,8 +43,8 @@ std::optional<step_timeline> measured(const pipeline& from, trace_records trace,
 //! that one waits for another is no part of it.
 struct sum_times {
   double milliseconds = 0;  //!< a step and worker
-  double in_time = 0;       //!< what fraction lies before the worker's last job ends: the rest comes
-                            //!< after all that could hide it there
+  double in_time = 0;  //!< what fraction lies before the worker's last job ends: the rest comes
+                       //!< after all that could hide it there
   double hidden = 0;        //!< what fraction lies beside jobs of the worker
 };
 

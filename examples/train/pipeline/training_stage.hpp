@@ -21,9 +21,9 @@ namespace train {
 //! - The first `summed`, one for every stage that a rank holds, where there are data-parallel
 //!   replicas: floats, the stage's gradients, summed over these.
 //! - The next `replicated`, where stages lie on two ranks: the same, summed over both.
-//! - `tied`, where the table lies on several ranks: floats [2, table], the embedding's gradient and the
-//!   head's, or its pieces'. Each writes what it has (of replicas of a gradient the first) and zeros the
-//!   rest.
+//! - `tied`, where the table lies on several ranks: floats [2, table], the embedding's gradient and
+//!   the head's, or its pieces'. Each writes what it has (of replicas of a gradient the first) and
+//!   zeros the rest.
 //! - `norms`, of all workers of all ranks: doubles, the squared norm of every layer's gradient and
 //!   then the loss of every micro-batch. Each writes what it holds (of replicas of a gradient the
 //!   first; of losses the first shard) and zeros the rest.
@@ -43,8 +43,8 @@ struct replica_number {
   int index = 0, count = 1;
 };
 
-//! The work of a rank, or of one of its workers, in training, on one stream. Gradients stay until the first job of the next step,
-//! which zeros them. No call allocates.
+//! The work of a rank, or of one of its workers, in training, on one stream. Gradients stay until
+//! the first job of the next step, which zeros them. No call allocates.
 class training_stage final : public stretto::executor::stage {
  public:
   //! Everything is kept by reference. `microbatches`: of a step of this replica, each of so many

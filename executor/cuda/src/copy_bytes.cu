@@ -2,7 +2,8 @@
 
 namespace {
 
-//! Of a thread's loads, before the first of them is stored: enough that few blocks keep memory busy.
+//! Of a thread's loads, before the first of them is stored: enough that few blocks keep memory
+//! busy.
 constexpr int in_flight = 8;
 
 }  // namespace

@@ -56,7 +56,8 @@ class cuda_device final : public device {
     static_cast<void>(cudaGetLastError());
     work.call(work);
     // A kernel that could not be launched leaves an error behind, and returns nothing. So does a
-    // question of the stage's own, such as a pool's for what is done with, to which the answer is no.
+    // question of the stage's own, such as a pool's for what is done with, to which the answer is
+    // no.
     if (const cudaError_t left = cudaGetLastError(); left != cudaErrorNotReady)
       check(left, "a launch");
   }

@@ -349,8 +349,8 @@ class cuda_loopback_transport final : public transport {
   }
 
   //! Whether the sum's kernel records its start: not with a driver before 12.3, which does not know
-  //! how, nor into a graph with one before 12.9, with which NCCL does not either. The event then stays
-  //! as it was recorded before: where all is done that the sum waits for.
+  //! how, nor into a graph with one before 12.9, with which NCCL does not either. The event then
+  //! stays as it was recorded before: where all is done that the sum waits for.
   bool tells_start(const side& first) const {
     if (first.at.started < 0) return false;
     return driver_ >= 12090 || (driver_ >= 12030 && !cuda::is_captured(first.stream()));

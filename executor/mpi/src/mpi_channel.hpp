@@ -27,8 +27,8 @@ class mpi_channel {
   std::int64_t next() { return issued_++; }
 
   //! On a stream. Both return early when stopped.
-  //! @throws transport_error when the two sides do not fit, MPI fails, another process has failed, or
-  //!         the peer has left
+  //! @throws transport_error when the two sides do not fit, MPI fails, another process has failed,
+  //!         or the peer has left
   void send(const operation& what, std::int64_t step, std::int64_t number);
   void receive(const operation& what, std::int64_t step, std::int64_t number);
 

@@ -34,8 +34,8 @@ class mpi_group {
   std::int64_t next() { return issued_++; }
 
   //! On a stream. Returns early when stopped.
-  //! @throws transport_error when the members' operations do not fit, MPI fails, another process has
-  //!         failed, or a member has left
+  //! @throws transport_error when the members' operations do not fit, MPI fails, another process
+  //!         has failed, or a member has left
   void all_reduce(const operation& what, std::int64_t step, std::int64_t number);
   //! The same.
   void all_gather(const operation& what, std::int64_t step, std::int64_t number);

@@ -31,8 +31,8 @@ bool is_finalised() {
   return over != 0;
 }
 
-//! One exchange: everyone sends its words to everyone else, so that each knows who is missing; or to
-//! process 0 alone.
+//! One exchange: everyone sends its words to everyone else, so that each knows who is missing; or
+//! to process 0 alone.
 class exchange {
  public:
   exchange(mpi_session::state& with, std::string_view what, std::string_view mine, time_point limit,

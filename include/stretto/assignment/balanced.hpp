@@ -152,7 +152,8 @@ constexpr bool as_good(const share_problem& problem, std::span<const layer_range
 //!         number of ranks in two directions (reason::ranks_odd); fault::over_limit
 //!         when no cut keeps to the limits (or none was found), `amount` being a limit that is
 //!         enough for every rank, and the least if a rank is one stage; fault::unsupported for sums
-//!         that are out of range (times' above 2^60 over the number of stages), and for limits that are not one a rank, or one a stage
+//!         that are out of range (times' above 2^60 over the number of stages), and for limits that
+//!         are not one a rank, or one a stage
 template <layer_costs Costs>
 constexpr balance_result deal_balanced(int layers, const placement& where,
                                        std::span<layer_range> stages, const Costs& costs,

@@ -1,6 +1,7 @@
 #pragma once
 
-// Included first by what all else includes, so that this sentence stands before what follows from it.
+// Included first by what all else includes, so that this sentence stands before what follows from
+// it.
 #if defined(_MSVC_LANG)
 #define STRETTO_LANGUAGE _MSVC_LANG
 #else

@@ -29,7 +29,8 @@ constexpr std::string_view describe(reason why) {
     case reason::warmup_not_served:
       return "interleaved has the warm-ups standard and all, interleaved_zb half and standard";
     case reason::not_dealt_both_ways:
-      return "layers per rank, dealt round robin to its chunks, are not for a bidirectional placement: "
+      return "layers per rank, dealt round robin to its chunks, are not for a bidirectional "
+             "placement: "
              "say those of every stage (table:...), or how many there are (even:N, balanced:N)";
     case reason::placement_unsound:
       return "a table of stages names a rank for each, one that there is, and none for more stages "
@@ -101,12 +102,14 @@ constexpr std::string_view describe(reason why) {
     case reason::slices_not_recomputed:
       return "a slice cannot be recomputed: later ones of its micro-batch read what it keeps";
     case reason::bad_recompute_window:
-      return "a recompute window has a period of at least one, no negative count, and chunks from 0 on "
+      return "a recompute window has a period of at least one, no negative count, and chunks from "
+             "0 on "
              "of which the first is not behind the last";
     case reason::slices_not_offloaded:
       return "a slice cannot be offloaded: later ones of its micro-batch read what it keeps";
     case reason::bad_offload_window:
-      return "an offload window has a period of at least one, no negative count, lag or prefetch, and "
+      return "an offload window has a period of at least one, no negative count, lag or prefetch, "
+             "and "
              "chunks from 0 on of which the first is not behind the last";
     case reason::offload_recomputed:
       return "what a recompute saves anew is not offloaded";
@@ -119,17 +122,20 @@ constexpr std::string_view describe(reason why) {
     case reason::starts_unordered:
       return "it may begin before the communication issued ahead of it is there";
     case reason::costs_do_not_fit:
-      return "the table of costs must have an entry for each rank, chunk and kind, in each class, and "
+      return "the table of costs must have an entry for each rank, chunk and kind, in each class, "
+             "and "
              "a base and a limit for each rank or none";
     case reason::time_out_of_range:
-      return "a job's time is a number from 0 to 2^46, with many jobs of a kind 2^60 over their number";
+      return "a job's time is a number from 0 to 2^46, with many jobs of a kind 2^60 over their "
+             "number";
     case reason::memory_out_of_range:
       return "what a job changes memory by, and its peak, are numbers of at most 2^46 either way";
     case reason::base_out_of_range:
       return "what a rank has in memory before its first job is a number from 0 to 2^46";
     case reason::limit_out_of_range: return "a limit of memory is a number from -2^46 on";
     case reason::hop_out_of_range:
-      return "a message's time is a number from 0 to 2^46, with many jobs of a kind 2^60 over their "
+      return "a message's time is a number from 0 to 2^46, with many jobs of a kind 2^60 over "
+             "their "
              "number";
     case reason::node_out_of_range:
       return "a node has a number of ranks from 1 on, or 0 where all are of one";
@@ -142,12 +148,14 @@ constexpr std::string_view describe(reason why) {
     case reason::buffer_of_another:
       return "it touches a buffer of another job, or otherwise than its kind does, or lacks one";
     case reason::no_whole_rows:
-      return "pieces of an op are whole rows, at least one each, of equal bytes; those of a sum always";
+      return "pieces of an op are whole rows, at least one each, of equal bytes; those of a sum "
+             "always";
     case reason::piece_missing:
       return "of an op in pieces each stands once, in order, on one stream";
     case reason::op_twice: return "the op is there a second time in its job";
     case reason::op_missing:
-      return "an op of the job is missing: they are numbered from 0 on, and as many as those of other "
+      return "an op of the job is missing: they are numbered from 0 on, and as many as those of "
+             "other "
              "jobs of its kind and chunk";
     case reason::pieces_do_not_fit:
       return "each piece of an op must take the bytes behind those of the one before, from the "
@@ -165,7 +173,8 @@ constexpr std::string_view describe(reason why) {
     case reason::copies_on_two_streams:
       return "the overlap policy sends copies to the host and back to two streams";
     case reason::sizes_not_per_stage:
-      return "there must be one entry of bytes for all stages, or one for each; request_of makes none "
+      return "there must be one entry of bytes for all stages, or one for each; request_of makes "
+             "none "
              "where a memory policy's layers are not told, or not those of all stages";
     case reason::gradients_not_floats:
       return "gradients that replicas sum are whole floats, of 4 bytes each";
@@ -182,7 +191,8 @@ constexpr std::string_view describe(reason why) {
     case reason::weights_out_of_range:
       return "bytes of a stage's weights are a number from 0 to 2^40";
     case reason::group_unsound:
-      return "a group has members, each of them another rank, elements, from 0 to 2^40, and a stage "
+      return "a group has members, each of them another rank, elements, from 0 to 2^40, and a "
+             "stage "
              "that there is, or -1; those of data-parallel replicas are not given, but asked for";
     case reason::shape_too_large:
       return "ranks, micro-batches, chunks and slices multiply to at most 2^24, and slices are at "
@@ -195,10 +205,12 @@ constexpr std::string_view describe(reason why) {
     case reason::no_ops: return "a job that is of ops has one at least";
     case reason::too_many_ops: return "a job has at most 32767 ops";
     case reason::op_out_of_range:
-      return "an op's time is a number from 0 to 2^46, multiprocessors and parts none below 0, and a "
+      return "an op's time is a number from 0 to 2^46, multiprocessors and parts none below 0, and "
+             "a "
              "link one of 3";
     case reason::graph_of_others:
-      return "the policy's order has left a graph of other ops than the job's, each whole or in pieces "
+      return "the policy's order has left a graph of other ops than the job's, each whole or in "
+             "pieces "
              "that it may be cut into, or edges to none";
     case reason::not_gathered: return "the weights of its stage are not gathered here";
     case reason::gathered_twice: return "the weights of its stage are gathered already";
@@ -206,7 +218,8 @@ constexpr std::string_view describe(reason why) {
     case reason::too_many_gathered:
       return "the rank holds the weights of more stages at once than it may";
     case reason::too_few_gathered:
-      return "a rank has the weights of one stage at least at once, or of two, where it pairs their "
+      return "a rank has the weights of one stage at least at once, or of two, where it pairs "
+             "their "
              "jobs";
     case reason::nothing_to_gather:
       return "weights are gathered where there are data-parallel replicas, each with a part";
@@ -214,16 +227,19 @@ constexpr std::string_view describe(reason why) {
       return "the weights of a stage are dealt evenly to its replicas: their bytes are a multiple "
              "of how many these are";
     case reason::gradients_not_dealt:
-      return "the gradients of a stage whose weights are dealt to its replicas are dealt evenly, too: "
+      return "the gradients of a stage whose weights are dealt to its replicas are dealt evenly, "
+             "too: "
              "they are a multiple of how many these are";
     case reason::summed_apart:
       return "an op that sums over its shards reads and writes one buffer, and of that whole "
              "elements of 4 bytes";
     case reason::program_of_no_job:
-      return "the rank has no job of this kind on such a chunk, alone or paired with one that is of "
+      return "the rank has no job of this kind on such a chunk, alone or paired with one that is "
+             "of "
              "ops, too";
     case reason::program_of_no_chunk:
-      return "a program is of a chunk that ranks have, which count from 0, unless all of these have "
+      return "a program is of a chunk that ranks have, which count from 0, unless all of these "
+             "have "
              "one of its kind, too";
     case reason::list_out_of_range:
       return "a rank's list has no fewer jobs than none, and no more than there is room for";
@@ -247,7 +263,8 @@ constexpr std::string_view describe(reason why) {
     case reason::no_plans:
       return "there are no plans; of what was to make them, answer() says why";
     case reason::shared_already:
-      return "these are plans of workers that share ranks: shards and replicas are all given at once, "
+      return "these are plans of workers that share ranks: shards and replicas are all given at "
+             "once, "
              "with the plans of ranks";
     case reason::workers_below_one:
       return "every rank has at least one shard and one replica of its stages";
@@ -255,7 +272,8 @@ constexpr std::string_view describe(reason why) {
       return "these plans do not sum gradients over replicas: with_data_parallel, or "
              "plan_request::data_parallel, has them do so";
     case reason::capacity_out_of_range:
-      return "the schedule's capacity is below 0, or above eight jobs for each stage, micro-batch and "
+      return "the schedule's capacity is below 0, or above eight jobs for each stage, micro-batch "
+             "and "
              "slice of a rank (of which there can be three)";
   }
   return "";

@@ -44,9 +44,9 @@ constexpr bool is_op_of(const instruction& at, const op_part& part, const job* e
 }  // namespace detail
 
 //! Rule `complete` of a written plan: it does what its rank's list says, entry by entry, or op by
-//! op where jobs are expanded; messages go to and come from the ranks that the placement names; sums
-//! are of parts where replicas hold parts. What is proven of the lists then holds of the plans.
-//! Which buffers a job touches says own_buffers; whether all its ops are there, op_by_op.
+//! op where jobs are expanded; messages go to and come from the ranks that the placement names;
+//! sums are of parts where replicas hold parts. What is proven of the lists then holds of the
+//! plans. Which buffers a job touches says own_buffers; whether all its ops are there, op_by_op.
 //! @param plan   of plan.rank
 //! @param lists  with messages: what it was written from, complete
 //! @return ok, or fault::incomplete with the instruction; where the plan ends early, with what is
@@ -63,8 +63,8 @@ constexpr verdict as_listed(const plan_view& plan, const replay_input& lists) {
   const bool scatters = lowering::replica_groups::gather(lists.groups);
   std::int32_t next = 0;
   bool open = false;  // ops of the node from `next` on have come, and more will
-  // Copies, and here: compilers are slow to read what lies in a plan, to make what a loop holds, and
-  // to call.
+  // Copies, and here: compilers are slow to read what lies in a plan, to make what a loop holds,
+  // and to call.
   instruction at;
   job entry;
   bool listed = false;

@@ -10,8 +10,8 @@ namespace stretto::check {
 
 //! Rule `bounded`. At every point of its list a rank uses no more memory than its limit: its base,
 //! plus the changes so far (at a job's start or end: see job_cost), plus the peak of
-//! the job that runs; the halves of a pair run together. In the end no less is in use than the base,
-//! or a limit would be held by what there is not. Linear in the jobs.
+//! the job that runs; the halves of a pair run together. In the end no less is in use than the
+//! base, or a limit would be held by what there is not. Linear in the jobs.
 //! @return ok; fault::over_limit with rank, step, job, amount and limit (step -1: the base alone is
 //!         too much); fault::unsupported with rank, amount and base where less than that is left in
 //!         the end; fault::incomplete for a job that has no entry in the job table.

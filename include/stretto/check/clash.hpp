@@ -8,9 +8,9 @@
 namespace stretto::check::detail {
 
 //! Whether the order of two instructions matters: they touch a common buffer (it may be empty) or
-//! common bytes, and one of them writes; or the later one writes bytes that the earlier (or the node
-//! that it is the last op of) has released; or the later one releases what the earlier touches,
-//! before it starts or as it ends.
+//! common bytes, and one of them writes; or the later one writes bytes that the earlier (or the
+//! node that it is the last op of) has released; or the later one releases what the earlier
+//! touches, before it starts or as it ends.
 //! @param index  of `one`, the earlier
 //! @param later  of `other`
 constexpr bool clash(const plan_view& plan, std::int32_t index, const instruction& one,

@@ -116,7 +116,8 @@ class update_completeness {
       prepared_[work.microbatch] = true;
   }
 
-  //! Nothing but the end of the step comes after the optimizer; a gradient or a sum would be too late.
+  //! Nothing but the end of the step comes after the optimizer; a gradient or a sum would be too
+  //! late.
   constexpr verdict nothing_follows(int rank, int step, const job& update) const {
     for (int later = step + 1; later < in_.rows.counts[rank]; ++later) {
       const job& work = in_.rows.at(rank, later);
@@ -161,8 +162,8 @@ class update_completeness {
   int updates_ = 0;       // ranks
 };
 
-//! The same of lists whose other jobs are known to keep the rule, from step ends[rank] of every list
-//! on; from the beginning where some of it stands earlier.
+//! The same of lists whose other jobs are known to keep the rule, from step ends[rank] of every
+//! list on; from the beginning where some of it stands earlier.
 constexpr verdict updates_complete(const replay_input& input, const std::int32_t* ends) {
   for (const rank_group& group : input.groups)
     if (group.data_parallel) ends = nullptr;

@@ -75,8 +75,8 @@ class op_counter {
 }  // namespace detail
 
 //! Rule `complete` of a plan whose jobs were expanded, which says no more of their programs: a job
-//! has each of its ops once, which are numbered from 0 on, and as many as other jobs of its kind and
-//! chunk.
+//! has each of its ops once, which are numbered from 0 on, and as many as other jobs of its kind
+//! and chunk.
 //! @param plan  of plan.rank, as its list says (as_listed)
 //! @return ok, or fault::incomplete with the op that is there twice, or with the last of a node in
 //!         which one is missing

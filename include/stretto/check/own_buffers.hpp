@@ -61,8 +61,8 @@ struct touch_table {
   }
 };
 
-//! Whether a job at the end of its rank's list may touch this collective's buffer: its group prepares
-//! and sums it, and who comes behind reads it.
+//! Whether a job at the end of its rank's list may touch this collective's buffer: its group
+//! prepares and sums it, and who comes behind reads it.
 constexpr bool touches_sum(const job& what, const buffer& of, access mode) {
   if (of.role != buffer_role::collective) return false;
   const bool own = of.stage == what.microbatch;
@@ -99,7 +99,8 @@ constexpr verdict own_buffers(const plan_view& plan) {
   constexpr int from_before = 1 << int(input) | 1 << int(input_gradient);
   constexpr int from_behind = 1 << int(output) | 1 << int(output_gradient);
   constexpr int saved = 1 << int(stash) | 1 << int(kept);
-  // Of the instruction and the use at hand; here, because compilers are slow to make what loops hold.
+  // Of the instruction and the use at hand; here, because compilers are slow to make what loops
+  // hold.
   instruction at;
   job what;
   int kind = 0;

@@ -18,8 +18,9 @@ class plan_order : public replay_observer {
   //! @param plans  one per rank; instruction i of a plan is entry i of the rank's list, or, where
   //!               jobs were expanded, one of its ops: op_part says which are the last
   //! @param stride room per rank in `clocks`, which are fresh
-  //! @param turns  stages go back and forth through the ranks (placement_kind::wave), so that nothing
-  //!               comes full circle: laps are not followed. Wrongly true, less is known, never more
+  //! @param turns  stages go back and forth through the ranks (placement_kind::wave), so that
+  //!               nothing comes full circle: laps are not followed. Wrongly true, less is known,
+  //!               never more
   constexpr plan_order(std::span<const plan_view> plans, lowering::clock* clocks, int stride,
                        bool turns = false)
       : known_(clocks, static_cast<int>(plans.size()), stride),
@@ -80,7 +81,9 @@ class plan_order : public replay_observer {
     lowering::clock& sends = come(sender, send, sent);
     lowering::clock& receives = come(receiver, receive, taken);
     // Mostly neighbours, which is said without a call.
-    const int side = receiver == sender + 1 ? 1 : receiver == sender - 1 ? 0 : side_of(sender, receiver);
+    const int side = receiver == sender + 1   ? 1
+                     : receiver == sender - 1 ? 0
+                                              : side_of(sender, receiver);
     known_.meet(side, send, sends, receive, receives);
     if (laps_.any) laps_.met(sent.what, sender, send, sends, receiver, receive, receives);
   }

@@ -151,9 +151,9 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
   std::int32_t last_on[streams]{};
   int streams_seen = 0;
 
-  // What is said of the instruction, the use and the buffer at hand. All stands here, is copied, and
-  // counted by index, for the compilers' sake: they are slow to make what a loop holds, to read a
-  // constant, and to move a pointer.
+  // What is said of the instruction, the use and the buffer at hand. All stands here, is copied,
+  // and counted by index, for the compilers' sake: they are slow to make what a loop holds, to read
+  // a constant, and to move a pointer.
   std::int32_t index = 0;
   std::int32_t next = 0;
   std::int32_t end = 0;
@@ -268,7 +268,8 @@ constexpr verdict race_free(std::span<const plan_view> plans, lowering::clock_ro
     at = list[last - 1];
     // Mostly by the end, so from there back.
     auto wait = static_cast<std::int64_t>(at.record < 0 ? 0 : plan.waits.size());
-    while (wait > 0 && (waits[wait - 1].event != at.record || waits[wait - 1].previous_step)) --wait;
+    while (wait > 0 && (waits[wait - 1].event != at.record || waits[wait - 1].previous_step))
+      --wait;
     if (wait == 0)
       return refuse(fault::race, reason::not_released, rank, last - 1, at.what);
   }

@@ -30,8 +30,8 @@ class knowledge_without {
         waits_(plan.waits.data()),
         recorder_(recorder) {}
 
-  //! Whether `knows(clock)` holds of any source of what `index` knows, but the instruction before it
-  //! on its stream.
+  //! Whether `knows(clock)` holds of any source of what `index` knows, but the instruction before
+  //! it on its stream.
   template <class Knows>
   constexpr bool others(std::int32_t index, int left_out, const Knows& knows) const {
     return other_waits(index, left_out, knows) ||
@@ -86,10 +86,10 @@ struct idle_wait {
 };
 
 //! Calls `found` for every wait and event of a rank's plan that breaks rule spare.
-//! @param found  (idle_wait): returns whether to go on. Before it does, it must have taken away what it
-//!               was told of: the event; or the wait, by writing in its place one of the step before
-//!               for event -1; or, where there is a gate, have made it a wait for the gate, which
-//!               then records an event
+//! @param found  (idle_wait): returns whether to go on. Before it does, it must have taken away
+//!               what it was told of: the event; or the wait, by writing in its place one of the
+//!               step before for event -1; or, where there is a gate, have made it a wait for the
+//!               gate, which then records an event
 template <class Found>
 constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows known, int rank,
                          const Found& found) {
@@ -115,7 +115,8 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
   const lowering::clock* const row =
       known.clocks + static_cast<std::int64_t>(rank) * known.stride;
   const op_part* const parts = plan.parts.empty() ? nullptr : plan.parts.data();
-  // Of the instruction and the wait at hand; here, because compilers are slow to make what loops hold.
+  // Of the instruction and the wait at hand; here, because compilers are slow to make what loops
+  // hold.
   std::int32_t index = 0;
   instruction at;
   std::int32_t before = -1;  // on its stream
@@ -136,16 +137,19 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
   // Whether the instruction may know of the sent message's receive; neighbours are told without a
   // call.
   const auto heard = [&] {
-    const int side = recorded.peer == rank + 1   ? 1
-                     : recorded.peer == rank - 1 ? 0
-                                                 : lowering::side_of(rank, recorded.peer, known.ranks);
+    const int side = recorded.peer == rank + 1 ? 1
+                     : recorded.peer == rank - 1
+                         ? 0
+                         : lowering::side_of(rank, recorded.peer, known.ranks);
     return side >= 0 && row[index].side[side] >= row[by].partner;
   };
   // Whether nothing but the wait says that the receive's gate has ended.
   const auto gates_alone = [&] {
     const std::int32_t gate = gates.of(index);
     if (gate < 0) return false;
-    const auto ended = [&](const lowering::clock& now) { return now.own[list[gate].stream] > gate; };
+    const auto ended = [&](const lowering::clock& now) {
+      return now.own[list[gate].stream] > gate;
+    };
     return !(before >= 0 && ended(row[before])) && !knowledge.other_waits(index, wait, ended);
   };
   // Whether a clock says that the other instruction, which is no send, has ended.
@@ -218,8 +222,8 @@ constexpr void each_idle(std::span<const plan_view> plans, lowering::clock_rows 
                        !plan.released_as_ends(made.buffer, index);
           needed = needed || clash(plan, by, recorded, index, at) ||
                    (parts != nullptr && clash_behind(plan, by, recorded, index));
-          // And mostly it is the stream, or another wait, that is asked whether the other has ended;
-          // what the peer says of a message nobody may have heard of.
+          // And mostly it is the stream, or another wait, that is asked whether the other has
+          // ended; what the peer says of a message nobody may have heard of.
           if (needed && recorded.act == action::send && (at.act == action::receive || heard())) {
             needed = tells_alone();
           } else if (needed) {

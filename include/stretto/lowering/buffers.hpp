@@ -101,8 +101,8 @@ class buffer_book {
   //! it is closed. A job takes the place left last where all are of one size, else the lowest that
   //! is free and large enough; where there are copies, of those that were left on its own stream,
   //! if any, with nobody to wait for.
-  //! @param oldest  of a message that comes, or a copy: it takes the place that was left the longest
-  //!                ago, so that it need hardly ever wait for who was there
+  //! @param oldest  of a message that comes, or a copy: it takes the place that was left the
+  //!                longest ago, so that it need hardly ever wait for who was there
   //! @param bytes   -1: what the role has
   constexpr std::int32_t open(buffer_role role, const job& work, bool oldest,
                               std::int64_t bytes = -1) {
@@ -181,9 +181,9 @@ class buffer_book {
     const std::int64_t begin = sink_.buffers[id].offset;
     places_.leave(part, id, begin, begin + aligned(sink_.buffers[id].bytes), last.items[id]);
   }
-  //! Notes a size that is new to this part. From the second on its free places are kept by where they
-  //! lie; from the first copy to the host on those of what is saved, too, because it then matters on
-  //! which stream each was left.
+  //! Notes a size that is new to this part. From the second on its free places are kept by where
+  //! they lie; from the first copy to the host on those of what is saved, too, because it then
+  //! matters on which stream each was left.
   constexpr void meet_size(arena_part& of, std::int64_t bytes) {
     if (&of == parts_ + host_part) meet_size(parts_[saved_part], several);
     of.size = of.size == none ? bytes : several;

@@ -122,7 +122,8 @@ constexpr void add_messages(const replay_input& compute, std::span<const std::in
       if (gathers.any && first.kind == job_kind::unshard)
         detail::append_gather(first, rank, gathers.of(rank, first.stage), out, observer);
       sums.behind(rank, at + jobs - 1, [&](std::size_t group) {
-        detail::append_sum(group, compute.groups[group], compute.where, out, steps.data(), observer);
+        detail::append_sum(group, compute.groups[group], compute.where, out, steps.data(),
+                           observer);
       });
     }
     if (compute.receive_lead >= 0 && first.kind <= job_kind::recompute)

@@ -22,8 +22,8 @@ constexpr int side_of(int rank, int peer, int ranks) {
 
 //! What is certainly done when one instruction is done (itself included): on every stream of its
 //! own rank, and of each neighbour for the latest of its sends to this rank (or of its collectives
-//! with it), the latest instruction known, as index plus one. Streams run in order, so everything before
-//! is done too. `begun`: the rank's previous step has ended.
+//! with it), the latest instruction known, as index plus one. Streams run in order, so everything
+//! before is done too. `begun`: the rank's previous step has ended.
 struct clock {
   static constexpr std::int32_t open = -1, step_start = -2;  //!< see `gate`
   // No initialisers: tables of these are large, and a compiler is quicker to fill them with zeros.
@@ -35,8 +35,8 @@ struct clock {
   std::uint8_t stream;   //!< the instruction's own
   std::int32_t partner;  //!< of a message: index of the other half on its rank, plus one,
   std::int32_t peer;     //!< and that rank, as data_order found it
-  std::int32_t after;    //!< by data alone: what it had to wait for, because its stream did not know
-                         //!< that this is done: index plus one
+  std::int32_t after;  //!< by data alone: what it had to wait for, because its stream did not know
+                       //!< that this is done: index plus one
   std::int32_t lap;      //!< of a message: index of the rank's send that it is the end of, plus one
   std::int32_t gate;     //!< of a receive: what it must not be posted before, unless its stream
                          //!< says so: the end of a job (its index), or the step's start
@@ -86,8 +86,8 @@ class happens_before {
     here.own[stream] = of.last[stream] = index + 1;
     return here;
   }
-  //! The same of an instruction that also comes after `job` of the compute stream, and after nothing
-  //! else. Its clock's `after` is that job's if its stream must wait for it, and else 0.
+  //! The same of an instruction that also comes after `job` of the compute stream, and after
+  //! nothing else. Its clock's `after` is that job's if its stream must wait for it, and else 0.
   constexpr clock& follow(int rank, int index, int stream, std::int32_t job) {
     row& of = row_[rank];
     clock& here = of.clocks[index];

@@ -16,11 +16,11 @@ namespace detail {
 template <class Overlap, class Plan>
 class instruction_writer : collective_books<Plan> {
   using books = collective_books<Plan>;
-  using typename books::cell;
-  using books::at_, books::book_, books::gathers_, books::held_, books::in_, books::out_, books::row_,
-      books::sizes_, books::stream_, books::used_, books::waits_, books::weights_;
+  using books::at_, books::book_, books::gathers_, books::held_, books::in_, books::out_,
+      books::row_, books::sizes_, books::stream_, books::used_, books::waits_, books::weights_;
   using books::close_saved, books::finish, books::gather, books::open, books::open_saved,
       books::touch, books::use, books::use_earlier_slices;
+  using typename books::cell;
 
  public:
   constexpr instruction_writer(const replay_input& input, clock_rows known, const Overlap& overlap,
@@ -41,8 +41,8 @@ class instruction_writer : collective_books<Plan> {
     for (const job* work = list_ + count_; work != list_ && !backwards_;)
       backwards_ = is_input_gradient((--work)->kind);
     untaken_.most = most_untaken(in_.rows.ranks, backwards_ || in_.where.chunks > 1);
-    // Compilers read what is local, and copies, faster; and clang pays for every argument of a call,
-    // which is why so much that is said of the instruction at hand stands beside it.
+    // Compilers read what is local, and copies, faster; and clang pays for every argument of a
+    // call, which is why so much that is said of the instruction at hand stands beside it.
     const job* const list = list_;
     const clock* const row = row_;
     const std::int32_t count = count_;
@@ -219,7 +219,8 @@ class instruction_writer : collective_books<Plan> {
     const bool ahead = work.kind == job_kind::send_forward;
     const cell& at = held_.of(work);
     const std::int32_t id = (ahead ? at.output : at.input_gradient) - 1;
-    out_.uses[used_++] = {id, ahead ? buffer_role::output : buffer_role::input_gradient, access::read};
+    out_.uses[used_++] = {id, ahead ? buffer_role::output : buffer_role::input_gradient,
+                          access::read};
     clock now = row_[at_];
     if (now.after > 0) waits_.wait_after(stream_, now.after - 1);
     if (!sizes_.release_sends) return;

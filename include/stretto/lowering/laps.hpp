@@ -30,7 +30,8 @@ class laps {
   const bool any;  //!< whether there can be some
 
   //! Notes that a send and its receive are done, where there can be laps.
-  //! @param receives the receive's clock, which is element `receive` of the receiver's row of clocks
+  //! @param receives the receive's clock, which is element `receive` of the receiver's row of
+  //!        clocks
   constexpr void met(const job& sent, int sender, int send, const clock& sends, int receiver,
                      int receive, clock& receives) {
     const int onward = sent.kind == job_kind::send_forward ? 1 : -1;

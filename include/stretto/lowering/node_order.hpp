@@ -30,8 +30,8 @@ struct end_times : replay_observer {
 
 //! Puts the nodes of compute-only lists (a pair is one) in the order in which they end under the
 //! given costs; see node_queue.
-//! @param ranks  filled with the rank of each, which runs its own in the order of its list; room for
-//!               all jobs
+//! @param ranks  filled with the rank of each, which runs its own in the order of its list; room
+//!               for all jobs
 //! @param count  how many nodes there are
 //! @return what the replay says of the lists: they are live, or which job waits for ever
 constexpr verdict order_nodes(const replay_input& compute, std::int32_t* ranks,

@@ -15,8 +15,8 @@ struct job_end {
 };
 
 //! The nodes of all lists (a pair is one) in one order: by the time at which they end, ties as the
-//! replay ran them, so that causes stay before effects. A tree of losers (Knuth, The Art of Computer
-//! Programming, volume 3, 5.4.1): one comparison a level where a heap has two.
+//! replay ran them, so that causes stay before effects. A tree of losers (Knuth, The Art of
+//! Computer Programming, volume 3, 5.4.1): one comparison a level where a heap has two.
 class node_queue {
  public:
   //! @param ends  job i of rank r has ends[r * rows.stride + i]; kept by the caller

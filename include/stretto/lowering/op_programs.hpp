@@ -69,7 +69,8 @@ class rank_sequences {
   constexpr const op_sequence* operator()(std::span<const instruction> node) const {
     return find(key_of(node));
   }
-  //! Whether all could be written: see write_sequence. A pair's forward stands ahead of its backward.
+  //! Whether all could be written: see write_sequence. A pair's forward stands ahead of its
+  //! backward.
   constexpr const verdict& answer() const { return answer_; }
 
  private:

@@ -56,7 +56,8 @@ constexpr plan_view written_part(const Plan& plan) {
 }  // namespace detail
 
 //! One rank's plan, sized at compile time; trivially copyable. Arrays of the language: compilers
-//! evaluate an element of one faster than by a function of std::array, and gcc than behind a pointer.
+//! evaluate an element of one faster than by a function of std::array, and gcc than behind a
+//! pointer.
 template <plan_capacity Room>
 struct fixed_rank_plan {
   static constexpr plan_capacity room = Room;

@@ -9,9 +9,10 @@
 namespace stretto::lowering {
 
 //! Where sums over data-parallel replicas stand: each right behind the last job that adds to the
-//! gradients of its stage, and behind what that job sends at once, so that it runs beside what is left of
-//! the step. (Where no job does, because no micro-batch goes that way, behind the rank's last.) All
-//! replicas of a rank have one list, so that they meet in the same order, and wait for nobody else.
+//! gradients of its stage, and behind what that job sends at once, so that it runs beside what is
+//! left of the step. (Where no job does, because no micro-batch goes that way, behind the rank's
+//! last.) All replicas of a rank have one list, so that they meet in the same order, and wait for
+//! nobody else.
 class due_sums {
  public:
   //! @param rows  without messages

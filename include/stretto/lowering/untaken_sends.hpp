@@ -7,10 +7,10 @@
 
 namespace stretto::lowering {
 
-//! How many messages of a stream may be in flight, not known to be taken, before the rank's next job
-//! waits for the oldest. Where messages come back, those of the schedules here tell of all but the
-//! latest 2p; where none does, as in a forward-only step of one chunk, two let a rank compute one
-//! while it sends another.
+//! How many messages of a stream may be in flight, not known to be taken, before the rank's next
+//! job waits for the oldest. Where messages come back, those of the schedules here tell of all but
+//! the latest 2p; where none does, as in a forward-only step of one chunk, two let a rank compute
+//! one while it sends another.
 //! @param comes_back  whether the rank hears of what it sends
 constexpr int most_untaken(int ranks, bool comes_back) { return comes_back ? 2 * ranks : 2; }
 
@@ -74,8 +74,8 @@ class untaken_sends {
       }
     }
   }
-  //! Calls `visit(send, message)` for the oldest ones of streams that hold `most` or more, and drops
-  //! them until there is room for one.
+  //! Calls `visit(send, message)` for the oldest ones of streams that hold `most` or more, and
+  //! drops them until there is room for one.
   template <class Visitor>
   constexpr void drop_oldest(const Visitor& visit) {
     for (int one = 0; one < streams_; ++one) {

@@ -15,8 +15,8 @@ class wait_book {
   //! @param row the rank's clocks, as `data_order` found them
   constexpr wait_book(const clock* row, Plan& out) : row_(row), out_(out) {}
 
-  //! Makes stream `mine` wait for `earlier`, and for nothing else. By data alone the stream does not
-  //! know that it is done; an earlier wait, to use bytes again, may have said so.
+  //! Makes stream `mine` wait for `earlier`, and for nothing else. By data alone the stream does
+  //! not know that it is done; an earlier wait, to use bytes again, may have said so.
   constexpr void wait_after(int mine, std::int32_t earlier) {
     if (heard_of(mine, row_[earlier].stream) <= earlier) wait_for_data(earlier);
   }
@@ -82,9 +82,10 @@ class wait_book {
     }
   }
 
-  //! Of the step's end, `at`, which has been written: everything that each of the streams holds is done before, by this
-  //! rank's own events: what a peer has heard of may still be running here. Where somebody waits for
-  //! a stream's last instruction, his own stream's last is waited for in turn.
+  //! Of the step's end, `at`, which has been written: everything that each of the streams holds is
+  //! done before, by this rank's own events: what a peer has heard of may still be running here.
+  //! Where somebody waits for a stream's last instruction, his own stream's last is waited for in
+  //! turn.
   //! @param last_on  the latest instruction of each of the streams, plus one
   constexpr void end_step(std::int32_t at, const std::int32_t* last_on, int streams) {
     instruction& end = out_.instructions[at];

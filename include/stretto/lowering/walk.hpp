@@ -20,8 +20,8 @@ struct proven_lists {
 //! @param proof asked of every entry before the observer hears of it, when it `proves`: `runs(rank,
 //!        work)` of jobs; `sends(first, last, sent, ahead, to)` of a message behind its node, the
 //!        jobs `first` and `last`, which goes ahead or back, to `to`, one of the stages;
-//!        `sends_late(sent)` of one that was kept back; `reduces(rank, work)` of a sum over data-parallel replicas behind
-//!        them; `ends(cursor)` of the lists from there on
+//!        `sends_late(sent)` of one that was kept back; `reduces(rank, work)` of a sum over
+//!        data-parallel replicas behind them; `ends(cursor)` of the lists from there on
 //! @return ok, or fault::rendezvous at the first entry that departs from the order or the proof
 template <class Observer, class Proof = const proven_lists>
 constexpr verdict walk(const replay_input& input, const order_view& order, Observer& observer,

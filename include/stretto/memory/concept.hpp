@@ -97,8 +97,9 @@ constexpr void refuse_misspelled() {
                 "stretto: a memory policy's layers(int) is not asked for: layer(int) is");
   static_assert(!requires(Memory& any) { any.layer_byte(0); },
                 "stretto: a memory policy's layer_byte(int) is not asked for: layer_bytes(int) is");
-  static_assert(!requires(Memory& any) { any.layers_bytes(0); },
-                "stretto: a memory policy's layers_bytes(int) is not asked for: layer_bytes(int) is");
+  static_assert(
+      !requires(Memory & any) { any.layers_bytes(0); },
+      "stretto: a memory policy's layers_bytes(int) is not asked for: layer_bytes(int) is");
   static_assert(!requires(Memory& any) { any.recomputes(); },
                 "stretto: a memory policy's recomputes() is not asked for: recompute() is");
   static_assert(!requires(Memory& any) { any.offloads(); },
@@ -106,8 +107,8 @@ constexpr void refuse_misspelled() {
   refuse_unheard<Memory>();
 }
 
-//! Refuses what a policy says of layers where nobody says which a stage has: it would go unheard, and
-//! a limit be proven of something else.
+//! Refuses what a policy says of layers where nobody says which a stage has: it would go unheard,
+//! and a limit be proven of something else.
 template <class Memory, bool Assigned>
 constexpr void refuse_untold() {
   static_assert(Assigned || !(by_layer<Memory> || by_layer_bytes<Memory>),

@@ -19,8 +19,8 @@ namespace stretto::memory {
 //! the last op of the whole chain that touches it: what a later job still needs is kept by all
 //! between. Persistent buffers are not counted.
 //! @param made  one entry for each program
-//! @return as sound_program; fault::unsound_program: an op reads what nothing has written, or touches
-//!         what is freed.
+//! @return as sound_program; fault::unsound_program: an op reads what nothing has written, or
+//!         touches what is freed.
 //!         `where` names the job (its stage is the chunk), `step` the op in it, `amount` the buffer
 constexpr verdict measure_chain(const program_chain& chain, std::span<job_cost> made) {
   const auto ops = static_cast<std::int64_t>(chain.ops.size());

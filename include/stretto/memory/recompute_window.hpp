@@ -29,7 +29,8 @@ constexpr recompute_window recompute_of(const Memory& made) {
   constexpr bool told = requires {
     { made.recompute() } -> std::convertible_to<recompute_window>;
   };
-  static_assert(told || !asked, "stretto: a memory policy's recompute() must return recompute_window");
+  static_assert(told || !asked,
+                "stretto: a memory policy's recompute() must return recompute_window");
   if constexpr (told)
     return made.recompute();
   else

@@ -72,8 +72,8 @@ struct job_table_view {
   int node_ranks = 0;
   bool serial_links = false;
 
-  //! No time is longer, and with more than 2^14 jobs of a kind none than 2^60 over their number: sums
-  //! over all jobs, of whatever kind, and their messages then stay in 64 bits.
+  //! No time is longer, and with more than 2^14 jobs of a kind none than 2^60 over their number:
+  //! sums over all jobs, of whatever kind, and their messages then stay in 64 bits.
   static constexpr std::int64_t most_time = std::int64_t{1} << 46;
   //! And no job changes memory by more, up or down.
   static constexpr std::int64_t most_memory = most_time;
@@ -169,15 +169,15 @@ struct unit_costs {
   std::int64_t whole_saves = 0;
   //! Time that a forward takes less when it runs a second time: what it kept it does not do again.
   std::int64_t recompute_saves = 0;
-  //! How many ranks a node has, in their order (0: all are of one), and what a message takes between
-  //! ranks of different nodes; `communication` is then what it takes within one.
+  //! How many ranks a node has, in their order (0: all are of one), and what a message takes
+  //! between ranks of different nodes; `communication` is then what it takes within one.
   int node_ranks = 0;
   std::int64_t between_nodes = 0;
-  //! Whether a rank's messages to another one follow one another, as on one stream: each leaves when
-  //! the one before is there. Otherwise any number are on their way at once. Replays and bounds go by
-  //! it, and what emit_jobs (so the pipeline, too) takes of the orders of a search, some of which are
-  //! made with an eye to it; a schedule's own emit() knows nothing of it. A message that waits for its
-  //! receive (a receive lead) holds up none behind it.
+  //! Whether a rank's messages to another one follow one another, as on one stream: each leaves
+  //! when the one before is there. Otherwise any number are on their way at once. Replays and
+  //! bounds go by it, and what emit_jobs (so the pipeline, too) takes of the orders of a search,
+  //! some of which are made with an eye to it; a schedule's own emit() knows nothing of it. A
+  //! message that waits for its receive (a receive lead) holds up none behind it.
   bool serial_links = false;
 
   constexpr bool operator==(const unit_costs&) const = default;

@@ -12,10 +12,10 @@
 namespace stretto {
 
 //! Whether a job table speaks of this placement's ranks and chunks and of so many micro-batches and
-//! slices, of no time below 0 or above job_table_view::most_time (less with many jobs of a kind), of
-//! no memory beyond most_memory, of no base below 0, and of no limit as far below 0.
-//! @return ok, or fault::unsupported with the first number that is none, the most that it may be, and
-//!         of what: a job with its rank and stage, a rank's base or limit
+//! slices, of no time below 0 or above job_table_view::most_time (less with many jobs of a kind),
+//! of no memory beyond most_memory, of no base below 0, and of no limit as far below 0.
+//! @return ok, or fault::unsupported with the first number that is none, the most that it may be,
+//!         and of what: a job with its rank and stage, a rank's base or limit
 constexpr verdict costs_fit(const job_table_view& costs, const placement& where, int microbatches,
                             int slices) {
   constexpr std::int64_t much = job_table_view::most_memory;

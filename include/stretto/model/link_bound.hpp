@@ -9,8 +9,8 @@
 
 namespace stretto::detail {
 
-//! What no order of a training step can be faster than where a rank's messages to another one follow
-//! one another: the earliest of them, all that there are, and the least that follows any.
+//! What no order of a training step can be faster than where a rank's messages to another one
+//! follow one another: the earliest of them, all that there are, and the least that follows any.
 class link_bound {
  public:
   //! Nothing is kept where links carry any number of messages at once.

@@ -96,9 +96,9 @@ struct machine {
 //! copies (4.3 TB/s) and of NVLink (370 GB/s one way). The others: their data sheets'
 //! half-precision peak, memory and one-way NVLink rates, scaled by the shares of these that the
 //! H200 was measured to reach (0.80, 0.90, 0.82). In single precision, by the same shares: TF32
-//! where tensor cores have it, half as much; FP8, where they have that, twice. To the host: the data
-//! sheets' PCIe, of 16 lanes, by the last share. Launch and latency: 3 us each. `host`: one core of a
-//! small machine, in single precision; `stretto calibrate` measures yours.
+//! where tensor cores have it, half as much; FP8, where they have that, twice. To the host: the
+//! data sheets' PCIe, of 16 lanes, by the last share. Launch and latency: 3 us each. `host`: one
+//! core of a small machine, in single precision; `stretto calibrate` measures yours.
 inline constexpr machine machines[] = {
     {"h200", 788'000, 4'300, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000, 52, 1'576'000},
     {"h100", 788'000, 3'000, 370, 3'000, 3'000, 132, 8, {}, 0, 394'000, 52, 1'576'000},

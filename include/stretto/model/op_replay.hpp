@@ -103,7 +103,8 @@ class op_times {
   constexpr std::int32_t resident_at(std::int64_t time) const {
     std::int32_t taken = 0;
     for (std::size_t stream = 1; stream < lanes_.size(); ++stream)
-      if (lanes_[stream].start <= time && time < lanes_[stream].until) taken += lanes_[stream].holds;
+      if (lanes_[stream].start <= time && time < lanes_[stream].until)
+        taken += lanes_[stream].holds;
     return taken;
   }
 

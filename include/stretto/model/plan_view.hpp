@@ -10,11 +10,12 @@ namespace stretto {
 
 //! What an instruction asks of the executor.
 //
-// A new one, last, is added to: is_collective, is_sum and meets_others below; name (plan_names.hpp);
-// what writes it (lowering/instructions.hpp, of an op lowering/expand.hpp) and what a list is held to
-// have (check/as_listed.hpp, action_table); in the executor check_action (validate_plan.cpp), the
-// runner's enqueue_work, category (trace.cpp), how a stall is told (stall.cpp) and, where others have
-// their part in it, kind_of_meeting (plan_lookup.hpp) and every transport.
+// A new one, last, is added to: is_collective, is_sum and meets_others below; name
+// (plan_names.hpp); what writes it (lowering/instructions.hpp, of an op lowering/expand.hpp) and
+// what a list is held to have (check/as_listed.hpp, action_table); in the executor check_action
+// (validate_plan.cpp), the runner's enqueue_work, category (trace.cpp), how a stall is told
+// (stall.cpp) and, where others have their part in it, kind_of_meeting (plan_lookup.hpp) and every
+// transport.
 enum class action : std::uint8_t {
   run,         //!< call the stage
   send,        //!< hand the message in its one buffer to `peer`
@@ -169,8 +170,8 @@ struct group_info {
   std::int32_t stage = -1;  //!< whose replicas' gradients it sums; -1: something else
   bool shared = false;      //!< over all workers that share the ranks' stages; else each sums with
                             //!< its like of the other ranks
-  //! Over the data-parallel replicas among its one rank's workers. Those groups are made, not given:
-  //! plan_request::data_parallel and with_data_parallel ask for them.
+  //! Over the data-parallel replicas among its one rank's workers. Those groups are made, not
+  //! given: plan_request::data_parallel and with_data_parallel ask for them.
   bool data_parallel = false;
   //! Of such a group: bytes of the stage's weights, of which each member holds an equal part and
   //! which they gather for their jobs; of the gradients, too, each gets the sum of its own part
@@ -187,8 +188,8 @@ struct group_info {
 struct plan_view {
   int rank = 0;
   int ranks = 1;
-  //! How many share each rank's stages, each with a plan (see shared): `rank` is then that of worker
-  //! rank % workers of rank / workers.
+  //! How many share each rank's stages, each with a plan (see shared): `rank` is then that of
+  //! worker rank % workers of rank / workers.
   int workers = 1;
   int stages = 1;
   int microbatches = 1;
@@ -198,9 +199,9 @@ struct plan_view {
   //! What the host keeps: offsets from arena_bytes to arena_bytes + host_bytes are its own.
   std::int64_t host_bytes = 0;
   std::uint64_t digest = 0;  //!< of the whole schedule: equal on every rank of one job
-  //! Every rank's jobs, messages and ends, which the digest is of: with them two processes tell what
-  //! their schedules differ in. None where the plans' owner keeps none. Workers that share a rank's
-  //! stages (see shared) have one list.
+  //! Every rank's jobs, messages and ends, which the digest is of: with them two processes tell
+  //! what their schedules differ in. None where the plans' owner keeps none. Workers that share a
+  //! rank's stages (see shared) have one list.
   job_rows lists{};
   int receive_lead = -1;     //!< see replay_input::receive_lead
   std::span<const instruction> instructions{};

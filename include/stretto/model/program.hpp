@@ -28,8 +28,8 @@ struct program_buffer {
   //! an op that works in place makes of it. Its own index: bytes of its own.
   std::int32_t storage = -1;
   bool persistent = false;  //!< a parameter or its gradient: always there, not counted
-  //! Of how many rows of equal bytes it is: a piece of an op that is cut by rows touches its own. 0:
-  //! it touches all, also of what this is a view of.
+  //! Of how many rows of equal bytes it is: a piece of an op that is cut by rows touches its own.
+  //! 0: it touches all, also of what this is a view of.
   std::int64_t rows = 0;
 
   constexpr bool operator==(const program_buffer&) const = default;

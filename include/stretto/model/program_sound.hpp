@@ -35,8 +35,8 @@ constexpr verdict refuse_buffer(reason why, std::int64_t buffer) {
 
 //! Whether a chain is one at all, so that whoever reads it may follow its numbers: every buffer's
 //! bytes are its own or another's, are not below 0, and together stay in 64 bits; each job has one
-//! program, of one op at least, whose ops are there and use buffers and streams that are there; times
-//! and multiprocessors are not below 0. What ops read and write says memory::measure_chain.
+//! program, of one op at least, whose ops are there and use buffers and streams that are there;
+//! times and multiprocessors are not below 0. What ops read and write says memory::measure_chain.
 //! @return fault::unsound_program: `where` names the job (its stage is the chunk), `step` the op in
 //!         it, `amount` the buffer (-1: none is at fault)
 constexpr verdict sound_program(const program_chain& chain) {
@@ -90,9 +90,9 @@ constexpr verdict sound_program(const program_chain& chain) {
   return {};
 }
 
-//! What a policy may leave of a graph of ops: its nodes in their order, each of them whole or, where
-//! it may be cut, in no more pieces than it has parts, on whichever streams, and edges between these.
-//! (Which piece is which, rule `cut` looks at.)
+//! What a policy may leave of a graph of ops: its nodes in their order, each of them whole or,
+//! where it may be cut, in no more pieces than it has parts, on whichever streams, and edges
+//! between these. (Which piece is which, rule `cut` looks at.)
 constexpr bool is_cut_of(const op_graph& graph, std::span<const op_node> whole) {
   std::size_t at = 0;
   for (const op_node& node : whole) {

@@ -161,8 +161,8 @@ class replay_engine : replay_state {
 
   //! Copies follow one another beside the jobs. An offload starts as soon as its forward has ended,
   //! wherever it stands; who stands behind it may use the bytes that it gives back, and waits for
-  //! its end: all do, whether they use them or not. A reload may use whatever is given back by those
-  //! before it, and waits for them; none but its backward waits for it.
+  //! its end: all do, whether they use them or not. A reload may use whatever is given back by
+  //! those before it, and waits for them; none but its backward waits for it.
   constexpr bool copy(int rank, int step, const job& work) {
     if (!inside(work)) return breaks(fault::incomplete, reason::out_of_range, rank, step, work);
     const std::int64_t at = cell(work);

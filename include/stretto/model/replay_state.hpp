@@ -69,8 +69,8 @@ class replay_state {
     return gradient > copied_[at] ? gradient : copied_[at];
   }
 
-  //! What `work`, which did not run, waits for. Of what is there by now that is what came from a rank
-  //! on which it does not belong, and which therefore woke nobody.
+  //! What `work`, which did not run, waits for. Of what is there by now that is what came from a
+  //! rank on which it does not belong, and which therefore woke nobody.
   constexpr job missing_for(const job& work) const {
     const std::int64_t at = cell(work);
     job missing = work;

@@ -16,10 +16,10 @@ struct transformer {
   std::int64_t vocabulary = 50304;
   int tensor_parallel = 1;  //!< ranks that share each layer (Megatron's column and row split)
   bool sequence_parallel = false;  //!< what tensor parallelism would replicate is split, too
-  //! Devices (each as many as share a layer) among whom the tokens of every sequence are dealt: each
-  //! has two equal parts, one as far from the beginning as the other is from the end, so that all
-  //! attend to as much (Llama 3 and Megatron-LM deal them so). To weights, their gradients and what
-  //! the optimizer keeps they are data-parallel replicas, with which those below are counted.
+  //! Devices (each as many as share a layer) among whom the tokens of every sequence are dealt:
+  //! each has two equal parts, one as far from the beginning as the other is from the end, so that
+  //! all attend to as much (Llama 3 and Megatron-LM deal them so). To weights, their gradients and
+  //! what the optimizer keeps they are data-parallel replicas, with which those below are counted.
   int context_parallel = 1;
   context_exchange exchange = context_exchange::gather;
   //! Between which messages do not go over the network. Those that share a layer are neighbours,
@@ -53,18 +53,19 @@ struct transformer {
   std::int64_t dense_layers = 0;  //!< that come first, with a feed-forward in place of experts,
   //! and its width; 0: that of all experts together which a token goes to.
   std::int64_t dense_feed_forward = 0;
-  //! Equal parts of the vocabulary, in which the head is cut: each may be on a stage of its own, one
-  //! behind the other, so that ranks share its weights, its products and its logits. What goes from
-  //! one to the next is the last norm's result, with each token's largest logit, sum of exponentials
-  //! and target's logit so far; what comes back, its gradient so far, with the sum of all. 1: whole.
+  //! Equal parts of the vocabulary, in which the head is cut: each may be on a stage of its own,
+  //! one behind the other, so that ranks share its weights, its products and its logits. What goes
+  //! from one to the next is the last norm's result, with each token's largest logit, sum of
+  //! exponentials and target's logit so far; what comes back, its gradient so far, with the sum of
+  //! all. 1: whole.
   int head_pieces = 1;
   //! The head's matrix is the embeddings' (Press and Wolf 2017; GPT-2, Gemma): a rank that has both
   //! has one. Where stages of two ranks have them each has a copy, whose gradients are summed.
   bool tied_head = false;
-  //! Layers behind the head, with which they are, each of which foretells a token further ahead than
-  //! the one before, by the same head (multi-token prediction, DeepSeek-AI 2024, arXiv 2412.19437,
-  //! section 2.2; Megatron-LM's mtp-num-layers). They embed tokens once more: where a stage of
-  //! another rank has the embedding a copy of it is with them, as of a tied head.
+  //! Layers behind the head, with which they are, each of which foretells a token further ahead
+  //! than the one before, by the same head (multi-token prediction, DeepSeek-AI 2024, arXiv
+  //! 2412.19437, section 2.2; Megatron-LM's mtp-num-layers). They embed tokens once more: where a
+  //! stage of another rank has the embedding a copy of it is with them, as of a tied head.
   int further_tokens = 0;
 
   constexpr bool operator==(const transformer&) const = default;
@@ -91,8 +92,8 @@ struct transformer {
     if (members <= most) return members;
     return members % most > 0 ? members % most : most;
   }
-  //! Of what each of them sends when all of them gather, or sum, what goes to another node: round as
-  //! many rings as there are of them on a node, which leave it by one each, as NCCL has them.
+  //! Of what each of them sends when all of them gather, or sum, what goes to another node: round
+  //! as many rings as there are of them on a node, which leave it by one each, as NCCL has them.
   constexpr std::int64_t far_of_rings(std::int64_t message, std::int64_t members,
                                       std::int64_t apart) const {
     const std::int64_t near = on_a_node(members, apart);
@@ -126,8 +127,8 @@ struct transformer {
             .windowed = window > 0 && (window_pattern == 0 || (layer + 1) % window_pattern != 0)};
   }
   //! Twice the keys that a token attends to, on the average, where each sees itself and those
-  //! before, as far as a window reaches. Of devices that share a sequence with a window, and not its
-  //! heads, the one with its middle has most, which is told.
+  //! before, as far as a window reaches. Of devices that share a sequence with a window, and not
+  //! its heads, the one with its middle has most, which is told.
   constexpr std::int64_t attends_twice(bool windowed = false) const {
     if (!windowed || window >= seen()) return seen() + slice.begin;
     const bool given = slice.end > 0;
@@ -238,8 +239,8 @@ struct transformer {
   constexpr std::int64_t norm_weights() const {
     return (layers == architecture::gpt ? 2 : 1) * hidden;
   }
-  //! Of what is about a layer that foretells a further token: the norms of both that it begins with,
-  //! the product that joins these, and the norm of its head.
+  //! Of what is about a layer that foretells a further token: the norms of both that it begins
+  //! with, the product that joins these, and the norm of its head.
   constexpr std::int64_t further_weights() const {
     return 3 * norm_weights() + 2 * hidden * hidden / tensor_parallel;
   }

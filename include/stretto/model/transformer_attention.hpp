@@ -18,8 +18,8 @@ namespace stretto {
 //! again is kept beside its copy).
 //!
 //! A slice reads the keys and values of those before it, and adds to their gradients, which each
-//! therefore keeps room for from its forward on. Of devices that share a sequence each has its tokens'
-//! queries, keys and values, or, by the exchange of heads, those of its heads.
+//! therefore keeps room for from its forward on. Of devices that share a sequence each has its
+//! tokens' queries, keys and values, or, by the exchange of heads, those of its heads.
 class transformer_attention {
  public:
   //! @param windowed  see transformer::window

@@ -28,8 +28,8 @@ namespace detail {
 
 //! The number of the first piece of the head on every stage, or behind it where it has none.
 //! @throws std::invalid_argument for parts of which the first has no embedding, or another has one;
-//!         whose layers are not numbered on, where they differ; or in which pieces are not each once,
-//!         in order, behind all layers, the last on the last
+//!         whose layers are not numbered on, where they differ; or in which pieces are not each
+//!         once, in order, behind all layers, the last on the last
 constexpr std::vector<std::int64_t> first_pieces(const transformer& model,
                                                  std::span<const transformer_part> parts) {
   std::vector<std::int64_t> first;

@@ -14,9 +14,9 @@ struct keys_and_values {
   std::int32_t v = -1;
 };
 
-//! The keys and values that an attention reads: the job's own, those of slices before it, as far as a
-//! window reaches, and of both what other devices have that share the sequence. What comes from these
-//! is not kept: a backward has it sent again, and sends gradients back.
+//! The keys and values that an attention reads: the job's own, those of slices before it, as far as
+//! a window reaches, and of both what other devices have that share the sequence. What comes from
+//! these is not kept: a backward has it sent again, and sends gradients back.
 class transformer_context {
  public:
   constexpr transformer_context() = default;
@@ -61,8 +61,8 @@ class transformer_context {
          to.model().context_parallel - 1);
   }
 
-  //! What each device has of some tokens of all heads goes to those who have these heads, or what it
-  //! has of some heads of all tokens to those who have these tokens.
+  //! What each device has of some tokens of all heads goes to those who have these heads, or what
+  //! it has of some heads of all tokens to those who have these tokens.
   //! @param width  of all heads
   constexpr void exchange(transformer_ops& to, std::string_view name,
                           std::initializer_list<op_use> touched, std::int64_t width) const {

@@ -12,12 +12,13 @@ namespace stretto {
 //! A mixture of experts in place of a layer's feed-forward, from its norm to its residual: its ops,
 //! and what they keep. Tokens go to the devices of their experts and back, each way an all-to-all
 //! on the stream of the data-parallel replicas, among whom the experts are dealt; shared experts
-//! depend on neither. Where few nodes have a token's experts, what its copies then take within a node
-//! is not counted. Every expert gets as many tokens as any other, and each device as many copies as
-//! it sends; the copies of a piece's tokens lie, and go, together. Kept are copies where they arrive,
-//! what experts make of them, and what comes back, for the gradient of the routing (DeepSeek-AI 2024,
-//! arXiv 2412.19437). Ranks that share the layer have a part of the rows each, of which they send copies,
-//! and experts of their own; they share the matrices of shared experts, and gather the rows for these.
+//! depend on neither. Where few nodes have a token's experts, what its copies then take within a
+//! node is not counted. Every expert gets as many tokens as any other, and each device as many
+//! copies as it sends; the copies of a piece's tokens lie, and go, together. Kept are copies where
+//! they arrive, what experts make of them, and what comes back, for the gradient of the routing
+//! (DeepSeek-AI 2024, arXiv 2412.19437). Ranks that share the layer have a part of the rows each,
+//! of which they send copies, and experts of their own; they share the matrices of shared experts,
+//! and gather the rows for these.
 class transformer_experts {
  public:
   //! @return the residual's sum

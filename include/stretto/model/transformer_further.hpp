@@ -6,9 +6,10 @@
 
 namespace stretto {
 
-//! Where the layer begins that foretells a token further ahead: of what the layer before it has made,
-//! and of the embedding of the token between, both normed, a product makes what it takes (DeepSeek-AI
-//! 2024, arXiv 2412.19437, section 2.2). The layer and the head behind it are as any others.
+//! Where the layer begins that foretells a token further ahead: of what the layer before it has
+//! made, and of the embedding of the token between, both normed, a product makes what it takes
+//! (DeepSeek-AI 2024, arXiv 2412.19437, section 2.2). The layer and the head behind it are as any
+//! others.
 class transformer_further {
  public:
   //! @param rows  what the layer before has made

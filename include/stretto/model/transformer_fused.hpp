@@ -9,13 +9,13 @@
 
 namespace stretto {
 
-//! From queries, keys and values to the context and back by attention_kernel::fused, which keeps the
-//! sums of rows alone. Dropout needs no mask: what was dropped is drawn again.
+//! From queries, keys and values to the context and back by attention_kernel::fused, which keeps
+//! the sums of rows alone. Dropout needs no mask: what was dropped is drawn again.
 //!
-//! Round a ring (context_exchange::ring) it takes the keys and values of one device after the other,
-//! its own first, and sends on those at hand meanwhile; each time it has as much to do, as sequences
-//! are dealt (transformer::context_parallel). Backwards the gradients of a part go round behind it, and
-//! each device adds its own.
+//! Round a ring (context_exchange::ring) it takes the keys and values of one device after the
+//! other, its own first, and sends on those at hand meanwhile; each time it has as much to do, as
+//! sequences are dealt (transformer::context_parallel). Backwards the gradients of a part go round
+//! behind it, and each device adds its own.
 class transformer_fused {
  public:
   //! @param all  keys and values that are attended to; round a ring the device's own

@@ -6,7 +6,8 @@
 
 namespace stretto {
 
-//! What goes with the activation from one piece of the head to the next, and back with its gradient.
+//! What goes with the activation from one piece of the head to the next, and back with its
+//! gradient.
 struct transformer_message {
   std::int32_t rows = -1;  //!< the activation, or its gradient
   std::int32_t sums = -1;  //!< see transformer_head::sum_bytes; -1: there are none yet
@@ -16,7 +17,8 @@ struct transformer_message {
 //! vocabulary and the loss, its ops and what they keep. Pieces share the softmax's sums as they go
 //! along (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"), and the
 //! gradient as it comes back; that each may be on a rank of its own is what Yeung et al. 2024
-//! ("Balancing Pipeline Parallelism with Vocabulary Parallelism") reach by collectives of all ranks.
+//! ("Balancing Pipeline Parallelism with Vocabulary Parallelism") reach by collectives of all
+//! ranks.
 class transformer_head {
  public:
   //! @param first  the first of the pieces
@@ -66,14 +68,16 @@ class transformer_head {
     }
     if (ends_) {
       back.rows = to.buffer("head gradient", to.row());
-      to.product("logits back", "head gradient", {reads(logits_)}, back.rows, product(to, to.model().bytes.weight));
+      to.product("logits back", "head gradient", {reads(logits_)}, back.rows,
+                 product(to, to.model().bytes.weight));
     } else if (to.shards() == 1) {
       op_work adds = product(to, to.model().bytes.weight);
       adds.bytes += to.full_row();
       to.add("logits back", {reads(logits_), reads(back.rows), writes(back.rows)}, adds);
     } else {
       const std::int32_t made = to.buffer("head gradient", to.row());
-      to.product("logits back", "head gradient", {reads(logits_)}, made, product(to, to.model().bytes.weight));
+      to.product("logits back", "head gradient", {reads(logits_)}, made,
+                 product(to, to.model().bytes.weight));
       to.add("add gradient", {reads(made), reads(back.rows), writes(back.rows)},
              to.moved(3 * to.row()));
     }

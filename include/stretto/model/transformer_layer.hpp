@@ -11,8 +11,8 @@ struct precision {
   std::int64_t gradient = 4;
   std::int64_t optimizer = 8;  //!< all that Adam keeps for one weight, its master copy included
   //! What products with a layer's matrices read, but for the router's; 0: activations as they are.
-  //! What is made for them alone is made so at once, of the rest they read copies, which are kept in
-  //! its place for gradients of weights; rows are gathered, and go to experts, so. Results are
+  //! What is made for them alone is made so at once, of the rest they read copies, which are kept
+  //! in its place for gradients of weights; rows are gathered, and go to experts, so. Results are
   //! activations.
   std::int64_t operand = 0;
 
@@ -50,11 +50,11 @@ enum class attention_kernel : std::uint8_t {
 enum class context_exchange : std::uint8_t {
   gather,  //!< all at once, before they are attended to (Llama 3, Grattafiori et al. 2024, section
            //!< 3.3.2); gradients are summed at once, of which each gets its own
-  ring,    //!< device by device, while those that came before are attended to (Ring Attention, Liu et
-           //!< al. 2023); each device adds its own to the gradients, which go round behind them
-  heads,   //!< not at all: each gets some heads' queries, keys and values of all tokens for those of
-           //!< its own tokens, and gives what it makes of them back (DeepSpeed-Ulysses, Jacobs et al.
-           //!< 2023)
+  ring,  //!< device by device, while those that came before are attended to (Ring Attention, Liu et
+         //!< al. 2023); each device adds its own to the gradients, which go round behind them
+  heads,  //!< not at all: each gets some heads' queries, keys and values of all tokens for those of
+          //!< its own tokens, and gives what it makes of them back (DeepSpeed-Ulysses, Jacobs et
+          //!< al. 2023)
 };
 
 //! Experts in place of a layer's feed-forward, each with its width; every token goes to some.
@@ -63,8 +63,8 @@ struct expert_mixture {
   std::int64_t per_token = 2;  //!< of these, those that a token goes to
   std::int64_t shared = 0;     //!< beside these, those that every token goes to
   //! Devices among whom the experts are dealt (not the shared ones): those that share a layer and
-  //! their like of data-parallel replicas. Each is whole on one (Megatron-LM's expert-tensor-parallel
-  //! size of 1).
+  //! their like of data-parallel replicas. Each is whole on one (Megatron-LM's
+  //! expert-tensor-parallel size of 1).
   int parallel = 1;
   //! Nodes on which a token's experts lie, at most: one copy travels to each but its own, and is
   //! shared there over faster links. 0: a copy travels for each expert on another device.
@@ -73,16 +73,16 @@ struct expert_mixture {
   constexpr bool operator==(const expert_mixture&) const = default;
 };
 
-//! Keys and values that are made, for all heads, of a few numbers of each token, and queries likewise
-//! (multi-head latent attention, DeepSeek-AI 2024, arXiv 2405.04434). Every head has its own. What
-//! they are made of is normed first.
+//! Keys and values that are made, for all heads, of a few numbers of each token, and queries
+//! likewise (multi-head latent attention, DeepSeek-AI 2024, arXiv 2405.04434). Every head has its
+//! own. What they are made of is normed first.
 struct latent_attention {
   std::int64_t keys = 0;     //!< numbers that keys and values are made of; 0: of all features
   std::int64_t queries = 0;  //!< the same of queries
   //! Further features of each head's queries and keys, which alone say positions; those of keys are
   //! the same for all heads, and made of a token's features.
   std::int64_t rotary = 0;
-  std::int64_t values = 0;  //!< width of a head's values; 0: of its queries, without the rotary part
+  std::int64_t values = 0;  //!< width of a head's values; 0: of its queries' but rotary ones
 
   constexpr bool operator==(const latent_attention&) const = default;
 };

@@ -23,8 +23,8 @@ enum class made_by_product : std::uint8_t {
 };
 
 //! Adds ops of one rank's share of a transformer to its programs: what they touch, how they may be
-//! cut, and what they take by a machine's roofline or as measured there. Rows are the tokens that one
-//! device has of a job: where several share a sequence, its own. Where ranks share the
+//! cut, and what they take by a machine's roofline or as measured there. Rows are the tokens that
+//! one device has of a job: where several share a sequence, its own. Where ranks share the
 //! layers, a row-split product is followed by the sum of its parts, forwards, and a column-split
 //! one backwards, on the stream for that; nothing is copied besides. Where those are scattered and
 //! gathered (sequence parallelism), a piece of rows is the same part of what each rank holds.

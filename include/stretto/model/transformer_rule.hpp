@@ -7,17 +7,18 @@ namespace stretto {
 
 //! What the sizes of a transformer must keep.
 enum class transformer_rule : std::uint8_t {
-  none,                    //!< all are kept
-  sizes_positive,          //!< all sizes are above 0; those that have a meaning for 0 may be 0
-  heads_divide_hidden,     //!< hidden is a multiple of heads, unless head_width is given
-  kv_heads_divide_heads,   //!< heads is a multiple of kv_heads
-  pattern_of_window,  //!< window_pattern is given with window
-  window_of_fused,    //!< a window goes with fused attention: a plain one makes all scores
-  latent_keys,        //!< what else is said of latent attention is said with latent.keys
-  latent_of_llama,    //!< latent attention is that of an architecture like Llama's
-  latent_of_heads,  //!< latent attention has keys and values for every head: kv_heads is 0, or heads
+  none,                   //!< all are kept
+  sizes_positive,         //!< all sizes are above 0; those that have a meaning for 0 may be 0
+  heads_divide_hidden,    //!< hidden is a multiple of heads, unless head_width is given
+  kv_heads_divide_heads,  //!< heads is a multiple of kv_heads
+  pattern_of_window,      //!< window_pattern is given with window
+  window_of_fused,        //!< a window goes with fused attention: a plain one makes all scores
+  latent_keys,            //!< what else is said of latent attention is said with latent.keys
+  latent_of_llama,        //!< latent attention is that of an architecture like Llama's
+  latent_of_heads,  //!< latent attention has keys and values for every head: kv_heads is 0, or
+                    //!< heads
   slices_divide_sequence,  //!< sequence is a multiple of slices, unless one of them is given
-  part_of_sequence,     //!< the given slice begins and ends within the sequence, and is not empty
+  part_of_sequence,  //!< the given slice begins and ends within the sequence, and is not empty
   context_divides_sequence,  //!< what a job has of a sequence is a multiple of twice
                              //!< context_parallel, unless that is 1
   ring_of_fused,  //!< context_exchange::ring goes with fused attention, to all before: a plain one
@@ -28,17 +29,17 @@ enum class transformer_rule : std::uint8_t {
                         //!< has of the sequence (a device of it), where that is split
   shards_divide_widths,  //!< kv_heads and the feed-forward's width are multiples of tensor_parallel
   pieces_divide_vocabulary,  //!< vocabulary is a multiple of head_pieces times tensor_parallel
-  tied_head_whole,       //!< a tied head is not in pieces
-  further_head_whole,    //!< with further_tokens the head is in one piece
-  dense_beside_experts,  //!< dense layers are beside others with experts
-  dense_width_alone,     //!< dense_feed_forward is given with dense_layers
-  experts_by_rows,       //!< ranks that share a layer with experts split its rows: sequence_parallel
-  experts_among_shards,  //!< each of these has experts of its own: experts.parallel is a multiple of
-                         //!< tensor_parallel
-  experts_for_token,     //!< a token goes to no more experts than there are
-  experts_dealt,         //!< the experts are a multiple of the devices that they are dealt to
-  optimizer_dealt,  //!< as many hold each expert: optimizer_shards is 1, or a multiple of these
-  weights_dealt,    //!< the same of weight_shards
+  tied_head_whole,           //!< a tied head is not in pieces
+  further_head_whole,        //!< with further_tokens the head is in one piece
+  dense_beside_experts,      //!< dense layers are beside others with experts
+  dense_width_alone,         //!< dense_feed_forward is given with dense_layers
+  experts_by_rows,  //!< ranks that share a layer with experts split its rows: sequence_parallel
+  experts_among_shards,  //!< each of these has experts of its own: experts.parallel is a multiple
+                         //!< of tensor_parallel
+  experts_for_token,  //!< a token goes to no more experts than there are
+  experts_dealt,      //!< the experts are a multiple of the devices that they are dealt to
+  optimizer_dealt,    //!< as many hold each expert: optimizer_shards is 1, or a multiple of these
+  weights_dealt,      //!< the same of weight_shards
 };
 
 //! One sentence for people; empty for none.

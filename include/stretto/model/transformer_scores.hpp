@@ -10,8 +10,8 @@
 namespace stretto {
 
 //! From queries, keys and values to the context and back by attention_kernel::plain: scores of all
-//! pairs, of which the softmax and what dropout leaves of it are kept. They have room for the keys that
-//! a given slice sees; of equal ones, for as many as the last has.
+//! pairs, of which the softmax and what dropout leaves of it are kept. They have room for the keys
+//! that a given slice sees; of equal ones, for as many as the last has.
 class transformer_scores {
  public:
   //! @param all  keys and values that are attended to

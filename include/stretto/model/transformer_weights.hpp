@@ -34,8 +34,8 @@ constexpr std::int64_t transformer::gathered_bytes(const transformer_part& part)
   return bytes.weight * (used_weights(part) - whole);
 }
 
-// Both are of weights that neighbours hold, of those who share no layer, and of experts', whose holders
-// have all others between them.
+// Both are of weights that neighbours hold, of those who share no layer, and of experts', whose
+// holders have all others between them.
 constexpr network_message transformer::rings(std::int64_t replicated, std::int64_t dealt,
                                              int members) const {
   const int holders = members > expert_replicas() ? members / expert_replicas() : 1;

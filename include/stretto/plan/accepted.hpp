@@ -77,9 +77,10 @@ template <fault What, reason Why, int Rank, int Step, job_kind Kind, int Stage, 
 struct accepted {
   static_assert(What != fault::unsupported || !detail::speaks_of_shape(Why),
                 "stretto: unsupported: the policy does not serve this shape");
-  static_assert(What != fault::unsupported || Why != reason::costs_do_not_fit,
-                "stretto: unsupported: the table of costs has not an entry for each rank, chunk and "
-                "kind");
+  static_assert(
+      What != fault::unsupported || Why != reason::costs_do_not_fit,
+      "stretto: unsupported: the table of costs has not an entry for each rank, chunk and "
+      "kind");
   static_assert(What != fault::unsupported || !detail::speaks_of_costs(Why),
                 "stretto: unsupported: the memory policy has a time below 0 or above 2^46, memory "
                 "beyond 2^46, or hides more or less than 0 to 100 percent");
@@ -94,10 +95,11 @@ struct accepted {
       What != fault::unsupported || Why != reason::slices_not_recomputed,
       "stretto: unsupported: the memory policy recomputes, and micro-batches are in slices: "
       "later ones read what a slice keeps");
-  static_assert(What != fault::unsupported || Why != reason::bad_offload_window,
-                "stretto: unsupported: the memory policy offloads by a period below 1, or a count, "
-                "lag or prefetch below 0, or chunks that begin below 0 or of which the first is behind "
-                "the last");
+  static_assert(
+      What != fault::unsupported || Why != reason::bad_offload_window,
+      "stretto: unsupported: the memory policy offloads by a period below 1, or a count, "
+      "lag or prefetch below 0, or chunks that begin below 0 or of which the first is behind "
+      "the last");
   static_assert(
       What != fault::unsupported || Why != reason::slices_not_offloaded,
       "stretto: unsupported: the memory policy offloads, and micro-batches are in slices: "
@@ -155,9 +157,10 @@ struct accepted {
                 "(stretto::standing_still, of plan/standing_still.hpp, says who waits for whom)");
   static_assert(What != fault::rendezvous || Why == reason::channel_on_two_streams,
                 "stretto: rendezvous: a send and a receive do not meet");
-  static_assert(What != fault::rendezvous || Why != reason::channel_on_two_streams,
-                "stretto: rendezvous: messages between two ranks are on two streams: all from one to "
-                "another must be sent on one, and received on one");
+  static_assert(
+      What != fault::rendezvous || Why != reason::channel_on_two_streams,
+      "stretto: rendezvous: messages between two ranks are on two streams: all from one to "
+      "another must be sent on one, and received on one");
   static_assert(What != fault::over_limit,
                 "stretto: over_limit: the rank needs more memory than its limit");
   static_assert(What != fault::race,
@@ -187,8 +190,9 @@ template <reason Why, int Rank, std::int64_t Given, std::int64_t Valid>
 struct assigned {
   static_assert(Why != reason::empty_stage || Rank < 0,
                 "stretto: empty_stage: this rank is given fewer layers than it needs");
-  static_assert(Why != reason::empty_stage || Rank >= 0,
-                "stretto: empty_stage: the model has fewer layers than stages, which need one each");
+  static_assert(
+      Why != reason::empty_stage || Rank >= 0,
+      "stretto: empty_stage: the model has fewer layers than stages, which need one each");
   static_assert(Why != reason::layers_do_not_fit,
                 "stretto: layers_do_not_fit: the layers do not sum to the model");
   static_assert(Why != reason::counts_not_per_rank,
@@ -239,8 +243,8 @@ struct other_job {
   static constexpr bool value = true;
 };
 
-//! The same for a number that a policy gives, a job's stream, its cost or a stage's bytes: what it is,
-//! and the most that it may be.
+//! The same for a number that a policy gives, a job's stream, its cost or a stage's bytes: what it
+//! is, and the most that it may be.
 template <int Rank, std::int64_t Given, std::int64_t Most>
 struct given_number {
   static_assert(detail::never<Rank>,

@@ -11,10 +11,10 @@
 
 namespace stretto {
 
-//! One number for the whole schedule of all ranks: their jobs in the global order, from which messages
-//! follow, how long the lists with messages and ends are, the size of every stage's message, the
-//! groups with their members, and the version of this library. Ranks that compute different plans have
-//! different digests, which is looked at before the first step.
+//! One number for the whole schedule of all ranks: their jobs in the global order, from which
+//! messages follow, how long the lists with messages and ends are, the size of every stage's
+//! message, the groups with their members, and the version of this library. Ranks that compute
+//! different plans have different digests, which is looked at before the first step.
 //! @param of  the jobs' in their order, as the order_sink has it
 template <class MessageBytes>
 constexpr std::uint64_t digest_of(digest of, const job_rows& lists, int stages,

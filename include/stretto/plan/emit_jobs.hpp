@@ -35,8 +35,8 @@ constexpr bool sees_all(const memory::windows& put, const job_table_view& costs)
 }
 
 //! Puts recomputes and then copies into lists.
-//! @return fault::unsupported for windows that are unsound, do not go together or are asked for with
-//!         slices
+//! @return fault::unsupported for windows that are unsound, do not go together or are asked for
+//!         with slices
 constexpr verdict put_in(const memory::windows& put, const job_rows& plain, const placement& where,
                          int slices, job_sink& out) {
   scratch_lists again(out.ranks, memory::with_recomputes(put.recompute, plain.stride), out.refused);
@@ -68,10 +68,11 @@ constexpr schedule::variant_score judged(const Schedule& made, const shape& size
 }  // namespace detail
 
 //! How good one order of a search is with what is put in between its jobs. Where what it sees does
-//! not say all of that, or links carry one message at a time, how long a step then takes, and whether
-//! it fits, is asked of the lists. Limits that it sees leave room for copies that may never be there
-//! at once, and all micro-batches are as the largest: what finds no place within these, or only a
-//! late one, may do better without; and so may a pass that does not look at what is on its way.
+//! not say all of that, or links carry one message at a time, how long a step then takes, and
+//! whether it fits, is asked of the lists. Limits that it sees leave room for copies that may never
+//! be there at once, and all micro-batches are as the largest: what finds no place within these, or
+//! only a late one, may do better without; and so may a pass that does not look at what is on its
+//! way.
 //! @param put    see emit_jobs
 //! @param costs  the same
 //! @param seen   the same
@@ -116,8 +117,8 @@ constexpr schedule::variant_score score_with(const Schedule& made, const shape& 
   return found;
 }
 
-//! What no order can be better than with what is put in between its jobs: that only makes it longer,
-//! but what a limit says of jobs without, it says of no others.
+//! What no order can be better than with what is put in between its jobs: that only makes it
+//! longer, but what a limit says of jobs without, it says of no others.
 template <class Schedule>
 constexpr schedule::variant_score possible_with(const Schedule& made, const shape& sizes,
                                                 const memory::windows& put,

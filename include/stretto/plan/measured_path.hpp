@@ -12,7 +12,8 @@
 namespace stretto {
 
 //! The timeline of a step that was measured, as `critical_path` takes it.
-//! @param time_of  (const job&): a pointer to when it ran; null, for what was not measured, stands at 0
+//! @param time_of  (const job&): a pointer to when it ran; null, for what was not measured, stands
+//!                 at 0
 template <class TimeOf>
 std::vector<job_time> measured_timeline(const job_rows& rows, TimeOf&& time_of) {
   std::vector<job_time> made(static_cast<std::size_t>(rows.ranks) *

@@ -52,8 +52,8 @@ struct timeline_picture {
   //! Sums of gradients, and gathers of sharded weights, each beside all these.
   std::vector<picture_bar> sums{};
   std::vector<picture_bar> gathers{};
-  //! What is outlined, in the order of time, with lines from one's end to the next one's start: bars
-  //! of those above, a pair as one (picture_bar::half 0).
+  //! What is outlined, in the order of time, with lines from one's end to the next one's start:
+  //! bars of those above, a pair as one (picture_bar::half 0).
   std::vector<picture_bar> path{};
   std::vector<std::vector<memory_point>> memory;
   //! Empty, or `ranks` lanes, which the bars' ranks are then numbers of.

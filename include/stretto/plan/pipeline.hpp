@@ -54,8 +54,8 @@ class pipeline {
   static constexpr std::span<const plan_view> plans() { return {}; }
 
  private:
-  // Arguments that are something else make no more than this, or compilers would go on to speak of all
-  // that lacks them.
+  // Arguments that are something else make no more than this, or compilers would go on to speak of
+  // all that lacks them.
   static_assert(schedule::Policy<Schedule>, "stretto: the second argument must be a schedule");
   static_assert(assignment::Policy<Assignment>, "stretto: the third must be an assignment");
   static_assert(memory::Policy<Memory>, "stretto: the fourth must be a memory policy");
@@ -91,8 +91,8 @@ class pipeline<Shape, Schedule, Assignment, Memory, Overlap, Groups>
 
  private:
   // Tables write themselves where they will stay: a compiler would copy a function's result, which
-  // costs it as much as to compute it. Arrays of the language: gcc takes time for each struct that a
-  // store passes through, and std::array is one.
+  // costs it as much as to compute it. Arrays of the language: gcc takes time for each struct that
+  // a store passes through, and std::array is one.
   struct node_table {
     std::int32_t turns[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(job_room)]{};
     std::int64_t count = 0;
@@ -180,10 +180,12 @@ class pipeline<Shape, Schedule, Assignment, Memory, Overlap, Groups>
     return {bytes_, group_table_.infos, Memory::release_sends};
   }
   template <int Rank>
-  static constexpr lowering::fixed_rank_plan<room> written_{[](lowering::fixed_rank_plan<room>& out) {
-    if (!lowered_.answer.ok()) return;
-    lowering::write_instructions(issued(), lowered_.known(), Overlap{}, buffer_sizes(), Rank, out);
-  }};
+  static constexpr lowering::fixed_rank_plan<room> written_{
+      [](lowering::fixed_rank_plan<room>& out) {
+        if (!lowered_.answer.ok()) return;
+        lowering::write_instructions(issued(), lowered_.known(), Overlap{}, buffer_sizes(), Rank,
+                                     out);
+      }};
 
   template <int... Rank>
   static constexpr int most_streams(std::integer_sequence<int, Rank...>) {

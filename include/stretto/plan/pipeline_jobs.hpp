@@ -85,7 +85,8 @@ class pipeline_jobs {
   // What replicas do together: forwards alone have no gradients to sum.
   static constexpr bool grouped = supported.ok() && has_replicas && (!forward_only || gathered > 0);
   static constexpr int summed = grouped ? lowering::summed_stages(where) : 0;
-  static constexpr int group_count = summed + replicated + static_cast<int>(std::size(Groups::infos));
+  static constexpr int group_count =
+      summed + replicated + static_cast<int>(std::size(Groups::infos));
   // No rank takes part in the sums of another's data-parallel replicas.
   static constexpr int held_groups = group_count - summed + (grouped ? chunks : 0);
   template <class T>
@@ -167,9 +168,9 @@ class pipeline_jobs {
     made.limit = folded_.limits;
     return made;
   }
-  // Where a schedule tries several variants, each is a constant of its own, and those after one that
-  // no other can beat are never asked for. Mostly that is the first, which is written as it is tried
-  // where nothing is to be put in between its jobs.
+  // Where a schedule tries several variants, each is a constant of its own, and those after one
+  // that no other can beat are never asked for. Mostly that is the first, which is written as it is
+  // tried where nothing is to be put in between its jobs.
   static constexpr bool writes_first = !put_in.any() && put_in.sound();
   template <int Variant>
   struct tried_variant {

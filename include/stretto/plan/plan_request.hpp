@@ -43,9 +43,9 @@ struct plan_request {
 //! What a memory policy says of it: bytes, and the windows of what is recomputed and offloaded. Its
 //! costs and limit are not in it: they belong in the job table.
 //! @param stages  how many the placement has
-//! @param layers  of every stage, in pipeline order; empty when no assignment says so, which a policy
-//!                that knows layers has no answer to. Then, and of another number, there are no bytes
-//!                of stages in the request, with which no plan is made
+//! @param layers  of every stage, in pipeline order; empty when no assignment says so, which a
+//!                policy that knows layers has no answer to. Then, and of another number, there are
+//!                no bytes of stages in the request, with which no plan is made
 template <memory::Policy Memory>
 plan_request request_of(const Memory& made, int stages, std::span<const layer_range> layers = {}) {
   plan_request request;

@@ -129,13 +129,15 @@ class plans_expander {
     const check::detail::receive_gate_table gates(views[static_cast<std::size_t>(rank)]);
     for (std::size_t at = 0; at < mine.instructions.size(); ++at)
       if (const std::int32_t gate = gates.of(static_cast<std::int32_t>(at)); gate >= 0)
-        if (std::int32_t& event = mine.instructions[static_cast<std::size_t>(gate)].record; event < 0)
+        if (std::int32_t& event = mine.instructions[static_cast<std::size_t>(gate)].record;
+            event < 0)
           event = mine.events++;
     views[static_cast<std::size_t>(rank)].events = mine.events;
   }
   //! Events count from 0, without gaps.
   static constexpr void number_events(lowering::op_plan& mine) {
-    std::vector<std::int32_t> number = filled<std::int32_t>(static_cast<std::size_t>(mine.events), -1);
+    std::vector<std::int32_t> number =
+        filled<std::int32_t>(static_cast<std::size_t>(mine.events), -1);
     mine.events = 0;
     for (std::size_t at = 0; at < mine.instructions.size(); ++at)
       for (std::int32_t* const event : {&mine.instructions[at].record, &mine.parts[at].started})

@@ -100,9 +100,9 @@ struct report_observer : replay_observer {
 
 //! Replays the lists under their costs and adds up. Messages take no time beyond the hops that
 //! the costs give, one after another where links are serial. Sums of gradients (REDUCE_GRAD) follow
-//! one another beside the jobs of their rank, each from where it stands in the list on; where two ranks
-//! have a stage, of bidirectional placements, theirs is one and begins when both have come to it.
-//! (Of lists with groups each is its group's.) No job waits for them, but the step's end does.
+//! one another beside the jobs of their rank, each from where it stands in the list on; where two
+//! ranks have a stage, of bidirectional placements, theirs is one and begins when both have come to
+//! it. (Of lists with groups each is its group's.) No job waits for them, but the step's end does.
 //! @param input    its costs fit (stretto::costs_fit), or sums leave their range
 //! @param ranks    one entry per rank, written
 //! @param timeline empty, or one entry per place of the lists: job `step` of `rank` is at

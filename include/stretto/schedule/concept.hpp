@@ -18,9 +18,10 @@ namespace stretto::schedule {
 //! compute jobs of all ranks. It never sees layers, communication or streams.
 //!
 //! - `name`: as the command-line tool spells it.
-//! - `placed()`: how stages are laid over ranks; not placement_kind::table, whose table it cannot name.
-//! - `supports(shape)`: ok, or fault::unsupported and the reason; of options of one's own that have no
-//!   reason of theirs, reason::option_out_of_range.
+//! - `placed()`: how stages are laid over ranks; not placement_kind::table, whose table it cannot
+//!   name.
+//! - `supports(shape)`: ok, or fault::unsupported and the reason; of options of one's own that have
+//!   no reason of theirs, reason::option_out_of_range.
 //! - `capacity(shape)`: jobs that the longest rank may hold: at most three for each of its stages,
 //!   micro-batch and slice. More than eight are refused, as they can only be an error.
 //! - `emit(shape, table, sink)`: appends every rank's jobs by `sink.push`; the shape is supported.

@@ -9,10 +9,10 @@ namespace stretto::schedule {
 
 //! DualPipe: two replicas of the model laid in opposite directions over the same ranks, half of the
 //! micro-batches to each. Where the ways cross, a forward of one runs beside a backward of the
-//! other as a pair. Bubble (p/2 - 1)(f&B + B - 3 w) with B = b + w where f = b = w and m is even, at
-//! least 2 p; p + 1 stages' activations, weights twice. DeepSeek-AI 2024 (DeepSeek-V3; dualpipe.py). An even number of ranks and any m;
-//! with fewer than p micro-batches a direction, the order is that of p without those that do not
-//! exist.
+//! other as a pair. Bubble (p/2 - 1)(f&B + B - 3 w) with B = b + w where f = b = w and m is even,
+//! at least 2 p; p + 1 stages' activations, weights twice. DeepSeek-AI 2024 (DeepSeek-V3;
+//! dualpipe.py). An even number of ranks and any m; with fewer than p micro-batches a direction,
+//! the order is that of p without those that do not exist.
 struct dualpipe {
   static constexpr std::string_view name = "dualpipe";
 

@@ -13,8 +13,8 @@ namespace stretto::schedule {
 //! before the next chunk. With p / 2 <= g <= p, and f, b and w about as long as each other, no rank
 //! keeps more than g (v - 1) + p chunk activations, for (p - g)(v - 1) more slots of bubble than
 //! g = p has, which needs less memory than interleaved 1F1B at less bubble. A smaller g keeps more
-//! than the least of these, because its next chunk waits until it is through all ranks. Grouped interleaved schedules of PipeOffload
-//! (Wan et al. 2025).
+//! than the least of these, because its next chunk waits until it is through all ranks. Grouped
+//! interleaved schedules of PipeOffload (Wan et al. 2025).
 //!
 //! The order is a block of 3 g v slots, one for each forward and half backward of a group, that
 //! repeats for each group: forwards go one slot a rank down, backwards two slots a rank up. In it

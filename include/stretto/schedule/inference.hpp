@@ -21,8 +21,8 @@ namespace stretto::schedule {
 struct inference {
   static constexpr std::string_view name = "inference";
   static constexpr bool forward_only = true;  //!< no job has a backward
-  //! Micro-batches per group: 0 for the least, min(p / k, m), else from that to m; only looped stages
-  //! have groups.
+  //! Micro-batches per group: 0 for the least, min(p / k, m), else from that to m; only looped
+  //! stages have groups.
   int group = 0;
   remainder_kind remainder = remainder_kind::even;
   placement_kind placement = placement_kind::looped;

@@ -26,10 +26,11 @@ enum class merge_kind : std::uint8_t {
 //! A schedule of split backwards with some of them whole: to split one only pays where somebody
 //! waits for its first half, and a whole one takes less than both where what they read is read once
 //! (unit_costs::whole_saves). The step is never longer than the schedule's own by the costs that it
-//! is made for, and keeps within limits that this one keeps within; with more room it may keep more.
-//! Of what is put between its jobs later, copies to the host, recomputes, and of receives that are
-//! posted late it knows nothing. A search is made whole order by order, and then the best is taken.
-//! With merge_kind::adjacent what one gets is only what is written: it may be longer, and need more.
+//! is made for, and keeps within limits that this one keeps within; with more room it may keep
+//! more. Of what is put between its jobs later, copies to the host, recomputes, and of receives
+//! that are posted late it knows nothing. A search is made whole order by order, and then the best
+//! is taken. With merge_kind::adjacent what one gets is only what is written: it may be longer, and
+//! need more.
 template <class Schedule>
 struct merged : Schedule {
   static_assert(Policy<Schedule>, "stretto: merged's argument must be a schedule");

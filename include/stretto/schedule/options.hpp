@@ -73,8 +73,8 @@ constexpr std::optional<Kind> spelt(std::string_view word) {
     if (one.word == word) return one.kind;
   return std::nullopt;
 }
-//! The other way; a number in digits. Empty for what has no word: warmup_kind::paired, which by name
-//! is schedule paired_1f1b.
+//! The other way; a number in digits. Empty for what has no word: warmup_kind::paired, which by
+//! name is schedule paired_1f1b.
 template <class Kind>
 std::string word_for(const Kind& kind) {
   if constexpr (std::integral<Kind>) return std::to_string(kind);
@@ -83,9 +83,9 @@ std::string word_for(const Kind& kind) {
   return {};
 }
 
-//! Calls `visit(name, told, member)` for every option that is a schedule's own: where `options` tell
-//! it, and a function that gives the member of a schedule that has it, and cannot be called with
-//! another.
+//! Calls `visit(name, told, member)` for every option that is a schedule's own: where `options`
+//! tell it, and a function that gives the member of a schedule that has it, and cannot be called
+//! with another.
 template <class Visitor>
 constexpr void for_each_option(const Visitor& visit) {
   visit("placement", &options::placement,

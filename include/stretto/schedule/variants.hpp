@@ -44,9 +44,9 @@ constexpr variant_score score_of(objective_kind objective, std::int64_t makespan
 //! A schedule that tries several orders and emits the best: `variants` of them, numbered from 0,
 //! and tried in this order until one is as good as any can be. `score(shape, table, variant, out)`
 //! says how good one is, and writes its lists where there is `out`, a job_sink* (they mean nothing
-//! unless it fits); the option `variant` asks for one alone, -1 for the best. stretto::pipeline tries
-//! each in a constant of its own, because compilers count their limits per constant; at run time
-//! `emit` does it all.
+//! unless it fits); the option `variant` asks for one alone, -1 for the best. stretto::pipeline
+//! tries each in a constant of its own, because compilers count their limits per constant; at run
+//! time `emit` does it all.
 template <class Schedule>
 concept Search = Policy<Schedule> &&
     requires(Schedule made, const shape& sizes, const job_table_view& table, job_sink* out) {
@@ -64,8 +64,8 @@ constexpr verdict variant_or_refuse(const Schedule& made) {
   return refuse(fault::unsupported, reason::variant_out_of_range);
 }
 
-//! How many orders a schedule still chooses from, each of which its `score` knows: a search's, unless
-//! it is told which; 0 of others.
+//! How many orders a schedule still chooses from, each of which its `score` knows: a search's,
+//! unless it is told which; 0 of others.
 template <class Schedule>
 constexpr int orders_of(const Schedule& made) {
   static_assert(

@@ -15,9 +15,11 @@ enum class split_kind : std::uint8_t {
 };
 
 //! Zero bubble with 1F1B's memory: rank r puts off its backwards for the weights by r rounds, which
-//! fills the end of the step: with all of them split a bubble of (p - 1)(f + b - min(f, b, w)) where
-//! m >= p, with p micro-batches alive on every rank; in k slices, whose costs are those of one, p + k
-//! - 1 slices. ZB-H1 (Qi et al. 2023); the partial split is Paddle's, which wants m >= p and cuts no
+//! fills the end of the step: with all of them split a bubble of (p - 1)(f + b - min(f, b, w))
+//! where m >= p, with p micro-batches alive on every rank; in k slices, whose costs are those of
+//! one, p + k
+//! - 1 slices. ZB-H1 (Qi et al. 2023); the partial split is Paddle's, which wants m >= p and cuts
+//!   no
 //! slices; here any m.
 struct zb_h1 {
   static constexpr std::string_view name = "zb_h1";

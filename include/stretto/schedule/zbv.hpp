@@ -8,10 +8,10 @@
 namespace stretto::schedule {
 
 //! ZB-V in its fixed form: two chunks per rank laid as a V, so that rank 0 holds the first stage
-//! and the last and gradients come back to it at once. With f = b = w and m >= 2 p - 1 a rank is never
-//! idle between its first and its last job, with 1F1B's memory: at most 2 p chunks' activations. Qi et al. 2023;
-//! PyTorch's ScheduleZBVZeroBubble. Any m; with m < 2 p - 1 the order is that of 2 p - 1 micro-
-//! batches without those that do not exist.
+//! and the last and gradients come back to it at once. With f = b = w and m >= 2 p - 1 a rank is
+//! never idle between its first and its last job, with 1F1B's memory: at most 2 p chunks'
+//! activations. Qi et al. 2023; PyTorch's ScheduleZBVZeroBubble. Any m; with m < 2 p - 1 the order
+//! is that of 2 p - 1 micro- batches without those that do not exist.
 struct zbv {
   static constexpr std::string_view name = "zbv";
 

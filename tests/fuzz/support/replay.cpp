@@ -29,7 +29,8 @@ bytes changed(bytes made, std::minstd_rand& random) {
         made.insert(one, static_cast<std::uint8_t>(random()));
         break;
       case 1:
-        made.erase(one, one + std::min(made.end() - one, static_cast<std::ptrdiff_t>(random() % 8)));
+        made.erase(one,
+                   one + std::min(made.end() - one, static_cast<std::ptrdiff_t>(random() % 8)));
         break;
       case 2:
         if (one != made.end()) *one = static_cast<std::uint8_t>(random());

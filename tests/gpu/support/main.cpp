@@ -1,5 +1,5 @@
-// doctest's main for tests that need so many GPUs (STRETTO_NEEDED_GPUS): with fewer they are skipped, and
-// say so.
+// doctest's main for tests that need so many GPUs (STRETTO_NEEDED_GPUS): with fewer they are
+// skipped, and say so.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

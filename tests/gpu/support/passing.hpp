@@ -41,8 +41,8 @@ struct passing_stage final : executor::stage {
   }
 };
 
-//! Whether all that was handed on is back on the first rank, whose buffers these are, as it was filled in
-//! the step.
+//! Whether all that was handed on is back on the first rank, whose buffers these are, as it was
+//! filled in the step.
 inline void expect_back(executor::engine& engine, std::span<const buffer> buffers,
                         std::int64_t step) {
   for (const buffer& each : buffers) {

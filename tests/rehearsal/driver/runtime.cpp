@@ -1,5 +1,5 @@
-// What benchmarks and tests of a GPU call of the CUDA runtime beside the executor: functions that wait,
-// that call the host back, that take memory behind a stream. Here they may.
+// What benchmarks and tests of a GPU call of the CUDA runtime beside the executor: functions that
+// wait, that call the host back, that take memory behind a stream. Here they may.
 #include <algorithm>
 #include <cstring>
 #include <future>

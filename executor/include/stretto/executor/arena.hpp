@@ -29,7 +29,8 @@ class arena {
 //! without what alignment adds.
 std::int64_t bytes_in_use(const plan_view& plan, int instruction);
 
-//! The most bytes in use at once, without what alignment adds, and the first instruction at which they are.
+//! The most bytes in use at once, without what alignment adds, and the first instruction at which
+//! they are.
 struct high_water_mark {
   std::int64_t bytes = 0;
   int instruction = 0;

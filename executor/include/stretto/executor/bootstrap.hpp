@@ -37,8 +37,8 @@ class bootstrap {
                                               time_point limit) = 0;
 
   //! Gives process 0 the strings of all, in the order of the processes, and the others none: they
-  //! may return before all have come. Otherwise as all_gather, which a bootstrap that knows no other
-  //! way does.
+  //! may return before all have come. Otherwise as all_gather, which a bootstrap that knows no
+  //! other way does.
   virtual std::vector<std::string> gather(std::string_view what, std::string_view mine,
                                           time_point limit) {
     std::vector<std::string> all = all_gather(what, mine, limit);

@@ -79,8 +79,9 @@ class device {
   //! The stream's later work waits until the event is recorded for `step` or a later one. Negative
   //! steps count as recorded.
   virtual void wait(int stream, int event, std::int64_t step) = 0;
-  //! Around all that an instruction enqueues between its waits and its record, where marked() says so: for devices
-  //! that see of a stage's and a transport's work only what is on their streams afterwards.
+  //! Around all that an instruction enqueues between its waits and its record, where marked() says
+  //! so: for devices that see of a stage's and a transport's work only what is on their streams
+  //! afterwards.
   virtual bool marked() const { return false; }
   virtual void begin(int /*stream*/, const mark&) {}
   virtual void end(int /*stream*/, const mark&) {}

@@ -69,10 +69,11 @@ struct options {
   //! process with NCCL, or of which one cannot reach another's memory), and with trace_steps and
   //! checked.
   graph_factory graph{};
-  //! With a graph: a replayed step that fails or is late names the instruction, with a flight record,
-  //! as one that is issued does. It takes a kernel of one thread behind every instruction, which is
-  //! a microsecond or so of the GPU's for each, beside what instructions take; the host's launch
-  //! stays one call. Without, such a step says only that it is late, or what the GPU has failed with.
+  //! With a graph: a replayed step that fails or is late names the instruction, with a flight
+  //! record, as one that is issued does. It takes a kernel of one thread behind every instruction,
+  //! which is a microsecond or so of the GPU's for each, beside what instructions take; the host's
+  //! launch stays one call. Without, such a step says only that it is late, or what the GPU has
+  //! failed with.
   bool graph_progress = true;
   device_factory make_device{};       //!< empty: host devices
   std::unique_ptr<transport> wire{};  //!< empty: the loopback transport
@@ -86,8 +87,8 @@ concept makes_plans = requires(const Made& made) {
 };
 
 //! All ranks of one process: their devices, runners and the transport between them. Everything is
-//! made and checked at construction; a step allocates nothing and takes no lock. But for NCCL: its calls
-//! are kept apart from what ends them, and its library starts a thread for each.
+//! made and checked at construction; a step allocates nothing and takes no lock. But for NCCL: its
+//! calls are kept apart from what ends them, and its library starts a thread for each.
 //!
 //! Not to be called from more than one thread at a time, nor from a callback (step() refuses both).
 class engine {

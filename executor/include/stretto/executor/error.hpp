@@ -77,8 +77,8 @@ class execution_error : public std::runtime_error {
   //! A table of lines: for each stream of the ranks here the last instructions done and the next
   //! ones of its plan, which of them were issued and have started, what they wait for; of messages
   //! and sums also their number in the step, their bytes and how far the other side is. As it was
-  //! before the ranks were aborted. On a GPU an instruction counts as started when all that it waits
-  //! for is done. Empty for a refused step, where the launch of a graph failed, and for
+  //! before the ranks were aborted. On a GPU an instruction counts as started when all that it
+  //! waits for is done. Empty for a refused step, where the launch of a graph failed, and for
   //! one replayed without options::graph_progress.
   const std::string& flight_record() const { return *flight_record_; }
 

@@ -62,8 +62,8 @@ class transport {
   //! @throws plan_error when the plans do not fit the transport or one another.
   virtual void open(std::span<const plan_view> plans, monitor& watch) = 0;
 
-  //! Called after open(), once for each rank of this process, with its device, which lives as long as
-  //! operations are enqueued.
+  //! Called after open(), once for each rank of this process, with its device, which lives as long
+  //! as operations are enqueued.
   //! @throws plan_error when the transport cannot work with it.
   virtual void attach(int /*rank*/, device& /*on*/) {}
   //! Whether a single thread must issue for all ranks of the process (issuing::caller).

@@ -47,8 +47,8 @@ struct begun_order {
   constexpr ~begun_order() = default;  // nvcc does not find it constexpr by itself
 };
 
-//! One that may be begun: the same, and a node behind it. Most of these are not kept, and what is to
-//! be known of them is known without a copy of what all have in common.
+//! One that may be begun: the same, and a node behind it. Most of these are not kept, and what is
+//! to be known of them is known without a copy of what all have in common.
 struct longer_order {
   const begun_order* from = nullptr;
   std::int32_t node = 0;

@@ -191,7 +191,8 @@ class look_ahead_search {
   }
   static constexpr void put(std::vector<std::int32_t>& ascending, std::int32_t node) {
     ascending.push_back(node);
-    for (std::size_t place = ascending.size() - 1; place > 0 && ascending[place - 1] > node; --place) {
+    for (std::size_t place = ascending.size() - 1; place > 0 && ascending[place - 1] > node;
+         --place) {
       ascending[place] = ascending[place - 1];
       ascending[place - 1] = node;
     }

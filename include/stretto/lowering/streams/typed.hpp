@@ -24,9 +24,10 @@ struct typed {
                   "stretto: a stream that stream_traits calls send_next, send_previous, "
                   "receive_next, receive_previous, data_parallel or offload must be the enumerator "
                   "of that name: by that it is found");
-    static_assert(computes_first(),
-                  "stretto: stages compute on the first enumerator of an enum of streams: one that is "
-                  "called compute must be it, and none that carries messages, sums or copies");
+    static_assert(
+        computes_first(),
+        "stretto: stages compute on the first enumerator of an enum of streams: one that is "
+        "called compute must be it, and none that carries messages, sums or copies");
     return stream_traits<Stream>::count;
   }
   constexpr stream_info stream(int number) const {

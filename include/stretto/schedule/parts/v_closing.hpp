@@ -10,14 +10,14 @@
 
 namespace stretto::schedule {
 
-//! Puts the jobs of a V, as they come, each into the first free slots after its input and the job of
-//! its stream before it: a forward only as far as no more activations are kept than a rank may. A
-//! rank's jobs are kept as a list in order of time, so that the effort follows the jobs, not the
+//! Puts the jobs of a V, as they come, each into the first free slots after its input and the job
+//! of its stream before it: a forward only as far as no more activations are kept than a rank may.
+//! A rank's jobs are kept as a list in order of time, so that the effort follows the jobs, not the
 //! slots.
 class v_closing {
  public:
-  //! @param recent  so many micro-batches' ends are remembered of each stream, a power of two: no job
-  //!                comes later than that after its input
+  //! @param recent  so many micro-batches' ends are remembered of each stream, a power of two: no
+  //!                job comes later than that after its input
   constexpr v_closing(const shape& sizes, const v_use& use, int recent, v_orders& to)
       : p_(sizes.ranks),
         recent_(recent),

@@ -63,12 +63,13 @@ int cuda_device_count();
 //!
 //! A stage is called by the issuing thread, with the GPU made current, and launches its work on
 //! context::stream::native, a cudaStream_t; it waits for nothing. Who has called step() finds some
-//! rank's GPU current behind it. A launch that fails is reported with its instruction: what the stage
-//! leaves as CUDA's last error is taken for it, but for cudaErrorNotReady. What fails on the GPU is
-//! seen by poll() or by a later call: reported then is the first instruction not known to be done.
+//! rank's GPU current behind it. A launch that fails is reported with its instruction: what the
+//! stage leaves as CUDA's last error is taken for it, but for cudaErrorNotReady. What fails on the
+//! GPU is seen by poll() or by a later call: reported then is the first instruction not known to be
+//! done.
 //!
-//! Events are asked for while a step is under way, which a capture of the process's own forbids unless
-//! it is cudaStreamCaptureModeThreadLocal (as make_cuda_graph's are) or relaxed.
+//! Events are asked for while a step is under way, which a capture of the process's own forbids
+//! unless it is cudaStreamCaptureModeThreadLocal (as make_cuda_graph's are) or relaxed.
 //! @throws cuda::error, std::bad_alloc; plan_error when settings and plan do not fit.
 std::unique_ptr<device> make_cuda_device(const plan_view& plan, const cuda_settings& settings,
                                          monitor& watch);

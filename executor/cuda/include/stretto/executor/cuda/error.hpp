@@ -30,8 +30,8 @@ inline void check(cudaError_t status, const char* call) {
     throw error(status, call);
 }
 
-//! What a query of an event or a stream says: whether all is done there. That it is not, CUDA keeps as
-//! the thread's last error, which whoever launches next would find: it is taken away.
+//! What a query of an event or a stream says: whether all is done there. That it is not, CUDA keeps
+//! as the thread's last error, which whoever launches next would find: it is taken away.
 //! @throws error of any other status
 inline bool is_over(cudaError_t status, const char* call) {
   if (status != cudaErrorNotReady) {

@@ -18,8 +18,8 @@ struct cuda_loopback_settings {
 //! A message is a copy on the receiver's stream, between events: it begins when both streams have
 //! come to it, and the sender's goes on when it is done: within a GPU by a kernel, between GPUs
 //! from peer to peer where one reaches the other's memory (attach() sees to that), else by way of
-//! the host. Within a GPU a stream that only sends to one rank, which receives that on one stream, is
-//! one with it (device::merge), without those events. A sum is one kernel, on the stream of the
+//! the host. Within a GPU a stream that only sends to one rank, which receives that on one stream,
+//! is one with it (device::merge), without those events. A sum is one kernel, on the stream of the
 //! member of the lowest rank, which adds in the order of the ranks and writes to all members; the
 //! others' streams wait for it.
 //!
