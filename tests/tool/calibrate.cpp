@@ -127,6 +127,7 @@ TEST_CASE("of a machine that was not measured its rates are enough") {
   for (const json& one : without["costs"]) CHECK_FALSE(one.contains("offload"));
   CHECK(with("", costs + "single") != with(all, costs + "single"));
   // Products that it may not have are not guessed at.
+  file.write("{" + rates + "}");
   for (const std::string command : {"costs --layers 4", "overlap"})
     CHECK(run(command + " --precision fp8 --machine " + file.path())
               .err.ends_with("--precision fp8: mine has no rate for it (\"fp8\" in a machine's "
