@@ -33,6 +33,18 @@ TEST_CASE("what texts say of a sequence's slices") {
   shared.tensor_parallel = 4;
   CHECK(read_slices("balanced", shared, 5) == balanced_slices(model, 5, 4));
   CHECK(read_slices("balanced:1", shared, 5) == balanced_slices(model, 5));
+
+  // Of devices that share a sequence each has two parts of a slice.
+  transformer dealt{.hidden = 64, .heads = 4, .sequence = 960, .context_parallel = 2};
+  CHECK(read_slices("balanced", dealt, 4) == balanced_slices(dealt, 4, 4));
+  dealt.tensor_parallel = 4;
+  CHECK(read_slices("balanced", dealt, 4) == balanced_slices(dealt, 4, 4));
+  dealt.sequence_parallel = true;
+  CHECK(read_slices("balanced", dealt, 4) == balanced_slices(dealt, 4, 8));
+  for (const sequence_part& part : read_slices("balanced", dealt, 4)) {
+    dealt.slice = part;
+    CHECK(dealt.broken_rule() == stretto::transformer_rule::none);
+  }
 }
 
 TEST_CASE("texts that cut no such slices are refused with the rule") {

@@ -181,6 +181,18 @@ TEST_CASE("shared rows are gathered in a byte of a number, and summed in two") {
   }
 }
 
+TEST_CASE("of what latent attention gathers, positions are turned as they are") {
+  transformer model = deepseek_v3;
+  model.tensor_parallel = 8, model.sequence_parallel = true, model.experts.parallel = 64;
+  const program_chain two = chain_of(model, 4, false, one_byte);
+  const program_chain one = chain_of(in_fp8(model), 4, false, one_byte);
+  for (const std::size_t job : {0u, 1u})
+    for (const char* products : {"gather low keys", "gather low queries"})
+      CHECK(2 * times(one, job)[products] == times(two, job)[products]);
+  CHECK(times(one, 0)["gather rotary"] > 0);
+  CHECK(times(one, 0)["gather rotary"] == times(two, 0)["gather rotary"]);
+}
+
 TEST_CASE("programs with products in FP8 are sound, and their gradients go where they went") {
   std::vector<transformer> models;
   for (const architecture layers : {architecture::gpt, architecture::llama})
