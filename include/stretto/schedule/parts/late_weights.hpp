@@ -38,9 +38,9 @@ constexpr void push_late_weights(const shape& sizes, int rank, int warmup, int l
   const int count = sizes.microbatches * slices;
   const int ahead = warmup + slices - 1;
   const bool own = which == late_kind::first || late == 0;  // none of another round's
-  const auto push = [&](job_kind kind, int step) {
-    const int slice = kind == job_kind::forward ? step % slices : slices - 1 - step % slices;
-    out.push(rank, {rank, step / slices, static_cast<std::int16_t>(slice), kind});
+  const auto push = [&](job_kind kind, int round) {
+    const int slice = kind == job_kind::forward ? round % slices : slices - 1 - round % slices;
+    out.push(rank, {rank, round / slices, static_cast<std::int16_t>(slice), kind});
   };
   for (int k = 0; k < ahead && k < count; ++k) push(job_kind::forward, k);
   for (int k = 0; k < count; ++k) {
