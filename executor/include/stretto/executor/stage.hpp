@@ -146,11 +146,10 @@ struct context {
 //!
 //! Which buffers a job is given, and what it does to each (rule complete proves it of every plan):
 //!
-//!     job                     reads                          writes                 reads and
-//!                         writes
+//!     job                     reads                          writes               reads and writes
 //!     forward                 input                          output, stash, kept
 //!     recompute               input                          stash, kept
-//!     backward, or for input  input, output_gradient         input_gradient         stash, kept
+//!     backward, or for input  input, output_gradient         input_gradient       stash, kept
 //!     backward for weights    input, output_gradient, and
 //!                             kept or, where none is, stash
 //!     unshard                                                weights, its own part
