@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "stretto/memory/liveness.hpp"
-#include "stretto/memory/recompute.hpp"
 #include "stretto/model/transformer_chain.hpp"
 #include "unit/transformer_chains.hpp"
 
@@ -30,7 +28,6 @@ using transformer_chains::check_rule;
 using transformer_chains::measured_chain;
 using transformer_chains::one_flop;
 using transformer_chains::read_by_weights;
-namespace memory = stretto::memory;
 
 // Korthikanti et al. 2022: bytes that one layer keeps in half precision.
 std::int64_t published_bytes(const transformer& model) {
@@ -120,72 +117,6 @@ TEST_CASE("a layer keeps what is published") {
         CHECK(change_of_layer(model, 1, true) == kept - published_bytes(model));
         CHECK(change_of_layer(model, 2, true) == -kept);
       }
-}
-
-TEST_CASE("full recomputation keeps a layer's input, a selective one all but the scores") {
-  const transformer model{
-      .hidden = 512, .heads = 8, .sequence = 256, .bytes = stretto::mixed_precision};
-  const std::int64_t sbh = model.tokens() * model.hidden;
-  CHECK(change_of_layer(model, 0, false, true) == 0);
-  const program_chain chain = chain_of(model, 2, false);
-  CHECK(measured_chain(memory::recompute(chain, memory::recompute_full{}))[0].change == 2 * sbh);
-  constexpr std::string_view core[] = {"scores", "softmax", "attention dropout"};
-  CHECK(measured_chain(memory::recompute(chain, memory::recompute_ops{core}))[0].change ==
-        2 * 34 * sbh);
-}
-
-TEST_CASE("where backwards run layers again, one is there at a time, of which its input is kept") {
-  using stretto::layers_again;
-  const auto chain = [](const transformer& model, int layers, bool split, layers_again again,
-                        const stretto::machine& on = {}) {
-    const std::vector<std::int32_t> counts(3, layers);
-    return stretto::transformer_chain(model, {.ranks = 3, .chunks = 1}, 1,
-                                      stretto::transformer_parts(counts), split, on, again);
-  };
-  const auto times = [](const program_chain& of) {
-    std::vector<std::int64_t> made;
-    for (const stretto::program& job : of.programs) {
-      made.push_back(0);
-      for (const stretto::op& one : of.ops_of(job)) made.back() += one.time;
-    }
-    return made;
-  };
-  std::vector<transformer> models;
-  for (const stretto::architecture made_of :
-       {stretto::architecture::gpt, stretto::architecture::llama})
-    for (const std::int64_t experts : {0, 8})
-      for (const int t : {1, 4})
-        models.push_back({.hidden = 512,
-                          .heads = 8,
-                          .sequence = 256,
-                          .tensor_parallel = t,
-                          .sequence_parallel = t > 1,
-                          .bytes = stretto::mixed_precision,
-                          .layers = made_of,
-                          .experts = {.count = experts, .parallel = experts > 0 ? t : 1},
-                          .dense_layers = experts > 0 ? 2 : 0});
-  for (const transformer& model : models)
-    for (const bool split : {false, true}) {
-      CAPTURE(model.tensor_parallel);
-      const std::int64_t input = model.tokens() * 512 * 2 / model.tensor_parallel;
-      const auto once = measured_chain(chain(model, 6, split, layers_again::none));
-      const program_chain again = chain(model, 6, split, layers_again::each);
-      CHECK(stretto::sound_program(again).ok());
-      const auto each = measured_chain(again);
-      const auto full = measured_chain(memory::recompute(chain(model, 6, split, layers_again::none),
-                                                         memory::recompute_full{}));
-      CHECK(each[0].change == 6 * input);
-      CHECK(full[0].change == input);
-      // Each layer keeps what it needs for its weights' gradients, if these are made apart.
-      CHECK(each[1].change + (split ? each[2].change : 0) == -6 * input);
-      if (split) CHECK(each[2].change == once[2].change);
-      if (!split) CHECK(each[1].peak < once[0].change / 2);
-      const program_chain timed = chain(model, 6, split, layers_again::each, one_flop);
-      const auto plain = times(chain(model, 6, split, layers_again::none, one_flop));
-      CHECK(times(timed)[0] == plain[0]);
-      CHECK(times(timed)[1] == plain[0] + plain[1]);
-      if (split) CHECK(times(timed)[2] == plain[2]);
-    }
 }
 
 TEST_CASE("an optimizer that is dealt keeps what is published") {
@@ -506,84 +437,6 @@ TEST_CASE("experts take what their copies take, and copies travel there and back
     CHECK(count == (devices == 1 ? 0 : 4));
     CHECK(communicates == 4 * (rows * model.experts.per_token * 512 * 2 * (devices - 1) / devices));
   });
-}
-
-TEST_CASE("to the experts of a node one copy travels, and none to a token's own node") {
-  stretto::machine slow{"one byte a ns between nodes", std::int64_t{1} << 60, std::int64_t{1} << 60,
-                        std::int64_t{1} << 60};
-  slow.network = 1;
-  const auto sends = [&](const stretto::expert_mixture& mixed, std::int64_t of_node = 8) {
-    const transformer model{.hidden = 512,
-                            .heads = 8,
-                            .sequence = 256,
-                            .node_devices = of_node,
-                            .bytes = stretto::mixed_precision,
-                            .experts = mixed};
-    std::int64_t sum = 0;
-    for (const stretto::op& one : chain_of(model, 1, false, slow).ops)
-      if (one.stream != 0) sum += one.time;
-    return sum / (4 * 256 * 512 * 2 / 64);  // copies of a token, by 64
-  };
-  // DeepSeek-V3's: of four copies half of one stays in one of eight nodes.
-  CHECK(sends({256, 8, 1, 64, 4}) == 64 * 4 * 7 / 8);
-  CHECK(sends({256, 8, 1, 64}) == 8 * 56);  // as far as no expert of its own node gets them
-  CHECK(sends({256, 3, 1, 64, 4}) == 64 * 3 * 7 / 8);  // no more copies than experts,
-  CHECK(sends({16, 8, 0, 16, 4}) == 64 * 2 / 2);       // nor than nodes
-  CHECK(sends({16, 8, 0, 16, 1}, 4) == 64 * 3 / 4);
-  CHECK(sends({16, 8, 0, 8, 4}) == 0);  // one node: between its devices
-  CHECK(sends({16, 8, 0, 8}) == 0);
-}
-
-TEST_CASE("what goes to other nodes: of neighbours, of replicas, of holders of experts") {
-  transformer model{.tensor_parallel = 2, .node_devices = 8};
-  // Of 16 devices that are two apart a node has four, whose rings leave it by one each.
-  CHECK(model.on_a_node(16, 2) == 4);
-  CHECK(model.on_a_node(4, 2) == 4);
-  CHECK(model.on_a_node(6, 2) == 2);  // the other node has two
-  CHECK(model.on_a_node(3, 8) == 1);
-  CHECK(model.on_a_node(3, 100) == 1);
-  CHECK(model.far_of_rings(1001, 16, 2) == 251);
-  CHECK(model.far_of_rings(1001, 4, 2) == 0);
-  CHECK(model.far_of_exchange(1500, 16, 2) == 1500 / 15 * 12);
-  CHECK(model.far_of_exchange(1500, 4, 2) == 0);
-  CHECK(model.far_of_ring(1001, 16, 2) == 1001);
-  CHECK(model.far_of_ring(1001, 4, 2) == 0);
-  CHECK(model.far_of_ring(0, 1, 2) == 0);
-  const transformer_part one{1, false};
-  for (const int replicas : {1, 4, 8, 12}) {
-    const stretto::network_message sum = model.sum_message(one, replicas);
-    CHECK(sum.far == (replicas <= 4 ? 0 : (sum.bytes + 3) / 4));
-  }
-  // Each expert has two holders, 8 devices apart, and all else 8 of it, two apart.
-  transformer mixed = model;
-  mixed.sequence_parallel = true;
-  mixed.experts = {.count = 16, .per_token = 2, .parallel = 8};
-  const std::int64_t dealt = mixed.stage_weights(one) - mixed.summed_weights(one, 4);
-  const std::int64_t rest = mixed.stage_weights(one) - dealt;
-  const stretto::network_message sum = mixed.sum_message(one, 8);
-  const std::int64_t of_rest = 2 * 7 * ((4 * rest + 7) / 8);
-  CHECK(sum.bytes == of_rest + 4 * dealt);
-  CHECK(sum.far == (of_rest + 3) / 4 + 4 * dealt);
-  CHECK(mixed.sum_message(one, 4).far == 0);
-  mixed.weight_shards = 8;
-  const std::int64_t gathered = 7 * ((4 * rest + 7) / 8);
-  CHECK(mixed.gather_message(one).far == (gathered + 3) / 4 + 4 * dealt / 2);
-}
-
-TEST_CASE("a layer that more devices share than a node has sums over the network") {
-  stretto::machine slow{"one byte a ns between nodes", std::int64_t{1} << 60, std::int64_t{1} << 60,
-                        std::int64_t{1} << 60};
-  slow.network = 1;
-  const auto takes = [&](int shards) {
-    const transformer model{.hidden = 512, .heads = 16, .sequence = 256, .tensor_parallel = shards};
-    std::int64_t longest = 0;
-    for (const stretto::op& one : chain_of(model, 1, false, slow).ops)
-      if (one.collective) longest = std::max(longest, one.time);
-    return longest;
-  };
-  CHECK(takes(8) == 1);
-  // Its rows round a ring, twice, by eight of them.
-  CHECK(takes(16) == 2 * 256 * 512 * 4 * 15 / 16 / 8);
 }
 
 TEST_CASE("weights' gradients are read and written where they are added up") {
