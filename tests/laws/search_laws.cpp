@@ -8,6 +8,7 @@
 #include "stretto/check/all.hpp"
 #include "stretto/plan/emit_jobs.hpp"
 #include "stretto/schedule/all.hpp"
+#include "stretto/schedule/parts/wave_fill_drain.hpp"
 #include "support/measured_order.hpp"
 
 namespace {
@@ -188,6 +189,19 @@ TEST_CASE("a closed form that needs more than a limit says so, and not that jobs
       refused(v_half{}, ranks, microbatches);
       refused(v_min{}, ranks, microbatches);
     }
+}
+
+TEST_CASE("fill-drain on a wave runs weights where a rank would wait, if there is room for it") {
+  // One micro-batch, stages 0 and 3 on rank 0: W3 lies in the gap before I0, W0 behind it.
+  const shape sizes{.ranks = 2, .microbatches = 1, .chunks = 2};
+  const auto makespan = [&](std::int64_t memory) {
+    stretto::job_table table(2, 2, stretto::unit_costs{1, 1, 1, 10});
+    table.limit.assign(2, memory);
+    stretto::schedule::wave_fill_drain made(sizes, table.view(), false);
+    return made.run() ? made.makespan() : -1;
+  };
+  CHECK(makespan(2) == 49);
+  CHECK(makespan(1) == -1);
 }
 
 TEST_CASE("no search on a V is longer than fill-drain there that fits, however long the hops") {
