@@ -162,13 +162,13 @@ struct context {
 //! Where stage_bytes::passing says so, a forward that runs a second time has a stash of so many
 //! bytes, which nobody reads behind it, and nothing kept. A slice's jobs are also given the stashes
 //! of its micro-batch's earlier slices, in order. Of a job in ops each one that computes is given
-//! all of its job's buffers; and every op, as `workspace`, what it touches of what
-//! its program's ops on several streams share, in the order of its uses: buffers as a whole, of
-//! which a piece (context::piece) touches its own rows. Nothing is zeroed: a buffer
-//! holds whatever was there. Gradients of the weights, and the weights, are the stage's own memory;
-//! but where data-parallel replicas hold a part each (plan_request::gathered) every job that
-//! computes is also given `weights`, to read: all of its stage's, which are there from an unshard
-//! to a reshard; and of the gradients a worker gets the sum of its part (context::summed).
+//! all of its job's buffers; and every op, as `workspace`, what it touches of what its program's
+//! ops on several streams share, in the order of its uses: buffers as a whole, of which a piece
+//! (context::piece) touches its own rows. Nothing is zeroed: a buffer holds whatever was there.
+//! Gradients of the weights, and the weights, are the stage's own memory; but where data-parallel
+//! replicas hold a part each (plan_request::gathered) every job that computes is also given
+//! `weights`, to read: all of its stage's, which are there from an unshard to a reshard; and of the
+//! gradients a worker gets the sum of its part (context::summed).
 //!
 //! How large they are, the plan says, which has it from memory::Policy::bytes (64 bytes each where
 //! that says nothing). context::need() holds what a stage wants against it. view() does not, and
