@@ -28,11 +28,14 @@ struct measured {
 
 template <class Schedule>
 measured measure(const Schedule& schedule, const shape& sizes, std::int64_t forward,
-                 std::int64_t backward, std::int64_t weight = 0) {
+                 std::int64_t backward, std::int64_t weight = 0, std::int64_t hop = 0) {
   const stretto::job_lists lists = laws::emitted(schedule, sizes);
   const stretto::job_table table(
       sizes.ranks, stretto::place(schedule.placed(), sizes).chunks,
-      {.forward = forward, .backward_input = backward, .backward_weight = weight});
+      {.forward = forward,
+       .backward_input = backward,
+       .backward_weight = weight,
+       .communication = hop});
   measured made;
   made.ranks.resize(static_cast<std::size_t>(sizes.ranks));
   made.total = stretto::measure({.rows = lists.rows(),
@@ -166,6 +169,41 @@ TEST_CASE("gpipe and 1f1b: the makespan is (m + p - 1)(f + b); 1f1b keeps min(m,
       }
     }
   });
+}
+
+TEST_CASE("kfkb: 1f1b's makespan without hops; k (p - r) alive; 1f1b for k = 1, gpipe for k = m") {
+  for_each_shape(9, 40, 1, [](const shape& sizes) {
+    const auto [p, m, v, slices] = sizes;
+    INFO(words(sizes));
+    const auto ours = [&](int group) { return laws::emitted(kfkb{.group = group}, sizes); };
+    CHECK(same(ours(1).rows(), laws::emitted(one_f_one_b{}, sizes).rows()));
+    CHECK(same(ours(m).rows(), laws::emitted(gpipe{}, sizes).rows()));
+    CHECK(same(ours(0).rows(), ours(std::min(m, 2)).rows()));
+    for (int k = 1; k <= m; k += 1 + k / 4)
+      for (auto [f, b] : {std::pair{1, 1}, {1, 2}, {2, 3}, {3, 1}}) {
+        const kfkb last{.group = k, .remainder = remainder_kind::last};
+        const measured made = measure(last, sizes, f, b);
+        if (m % k == 0) CHECK(made.total.makespan == (m + p - 1) * (f + b));
+        for (int rank = 0; rank < p; ++rank)
+          CHECK(made.ranks[static_cast<std::size_t>(rank)].peak == std::min(m, k * (p - rank)));
+      }
+  });
+}
+
+TEST_CASE("kfkb: hops cost 2 (p - 1) of them while two take no longer than a group but for one") {
+  for (int p = 2; p <= 8; ++p)
+    for (int k = 1; k <= 6; ++k)
+      for (auto [f, b] : {std::pair{1, 1}, {1, 2}, {2, 3}, {3, 1}}) {
+        const shape sizes{p, 2 * p * k, 1};
+        const int hidden = (k - 1) * (f + b) / 2;
+        INFO(words(sizes), " k ", k, " f ", f, " b ", b);
+        const auto lost = [&](int hop) {
+          const measured made = measure(kfkb{.group = k}, sizes, f, b, 0, hop);
+          return made.total.makespan - (sizes.microbatches + p - 1) * (f + b) - 2 * (p - 1) * hop;
+        };
+        for (int hop = 0; hop <= hidden; ++hop) CHECK(lost(hop) == 0);
+        CHECK(lost(hidden + 1) > 0);
+      }
 }
 
 TEST_CASE("seq_1f1b: the bubble is 1f1b's of one slice; at most p - r + k - 1 slices are alive") {

@@ -81,6 +81,14 @@ std::vector<interleaved_zb> variants(const interleaved_zb&, const shape& sizes) 
   return all;
 }
 
+std::vector<kfkb> variants(const kfkb&, const shape& sizes) {
+  std::vector<kfkb> all;
+  for (int group = -1; group <= sizes.microbatches + 1; group += 1 + group / 5)
+    for (auto remainder : {remainder_kind::even, remainder_kind::first, remainder_kind::last})
+      all.push_back({.group = group, .remainder = remainder});
+  return all;
+}
+
 std::vector<grouped> variants(const grouped&, const shape& sizes) {
   std::vector<grouped> all;
   for (int group = -1; group <= sizes.ranks + 1; ++group) all.push_back({.group = group});
@@ -206,6 +214,8 @@ template <>
 constexpr int only_chunks<one_f_one_b> = 1;
 template <>
 constexpr int only_chunks<eager_1f1b> = 1;
+template <>
+constexpr int only_chunks<kfkb> = 1;
 template <>
 constexpr int only_chunks<seq_1f1b> = 1;
 template <>

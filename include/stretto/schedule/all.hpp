@@ -11,6 +11,7 @@
 #include "stretto/schedule/inference.hpp"
 #include "stretto/schedule/interleaved.hpp"
 #include "stretto/schedule/interleaved_zb.hpp"
+#include "stretto/schedule/kfkb.hpp"
 #include "stretto/schedule/looped_bfs.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/paired_1f1b.hpp"
@@ -44,6 +45,7 @@ using all = schedule_list<  //
     gpipe,                  // fill and drain
     one_f_one_b,            // the same bubble with less memory
     eager_1f1b,             // messages have a round's time on their way
+    kfkb,                   // or that of their group
     paired_1f1b,            // backwards of one micro-batch beside forwards of another
     seq_1f1b,               // a smaller bubble with less memory, micro-batches cut in slices
     interleaved,            // a smaller bubble with more messages

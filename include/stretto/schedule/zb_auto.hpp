@@ -21,8 +21,8 @@ namespace stretto::schedule {
 //! Automatic zero bubble: an order made for the costs at hand, within each rank's limit of memory.
 //! Greedy passes under different rules, the best taken. ZB-1p and ZB-2p (Qi et al. 2023) are limits
 //! of p and 2 p activations; what the authors' passes lack is good orders below p, which those over
-//! a wave (of one chunk) have. The closed forms take part, so that none of them that fits is
-//! shorter.
+//! a wave (of one chunk) have. The closed forms of zb_forms take part, so that none of them that
+//! fits is shorter; kFkB, of which there are as many as micro-batches, does not.
 struct zb_auto {
   static constexpr std::string_view name = "zb_auto";
   objective_kind objective = objective_kind::flush;

@@ -34,6 +34,17 @@ struct microbatch_groups {
   constexpr int steps() const { return microbatches * chunks * slices; }
   //! Micro-batches of the last group if it is shorter than the others, else 0.
   constexpr int short_last() const { return (microbatches - firsts * first) % size; }
+  //! How many groups there are.
+  constexpr int count() const {
+    const int rest = microbatches - firsts * first;
+    return rest > 0 ? firsts + (rest + size - 1) / size : (microbatches + first - 1) / first;
+  }
+  //! The first micro-batch of a group, 0 <= group <= count(): of the last one more, all.
+  constexpr int begin(int group) const {
+    const int later = group - firsts;
+    const int found = later < 0 ? group * first : firsts * first + later * size;
+    return found < microbatches ? found : microbatches;
+  }
   //! The visit of step k, 0 <= k < steps().
   constexpr visit at(int step) const {
     const int slice = slices > 1 ? step % slices : 0;
