@@ -86,14 +86,16 @@ std::string miscounted(const CLI::App& app, const std::vector<std::string>& type
          (same.find(' ') == std::string::npos ? "" : "; " + same + " are one option");
 }
 
-//! Says which option takes no value, and was given what no other takes. Empty: none.
+//! Says which option takes no value, and was given what no other takes, or a number, which is none's
+//! name. Empty: none.
 std::string takes_no_value(const CLI::App& command, const std::vector<std::string>& typed,
                            const std::vector<std::string>& left) {
   for (std::size_t at = 1; at < typed.size(); ++at) {
     const CLI::Option* option =
         typed[at - 1].starts_with("-") ? command.get_option_no_throw(typed[at - 1]) : nullptr;
     if (option != nullptr && option->get_items_expected_max() == 0 && !typed[at].starts_with("-") &&
-        std::find(left.begin(), left.end(), typed[at]) != left.end())
+        (std::find(left.begin(), left.end(), typed[at]) != left.end() ||
+         typed[at].find_first_not_of("0123456789") == std::string::npos))
       return typed[at - 1] + " " + typed[at] + ": takes no value in " + command.get_name() +
              "; see stretto " + command.get_name() + " --help";
   }

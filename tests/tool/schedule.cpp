@@ -362,6 +362,8 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
       {"list all", {"all: list takes no such argument", ""}},
       {"plan 1f1b --ranks 8 --microbatches 8 --data-parallel 8",
        {"--data-parallel 8: takes no value in plan", ""}},
+      {"plan --data-parallel 8 1f1b --ranks 8 --microbatches 8",
+       {"--data-parallel 8: takes no value in plan", ""}},
       {"schedule 1f1b --ranks 2 --microbatches 2 -o /no/such/folder/x", {"-o /no", "written"}},
       {"schedule zb_auto --ranks 2 --microbatches 2 --variant 999",
        {"--variant 999", "there are 38, numbered from 0"}},
