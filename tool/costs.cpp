@@ -15,7 +15,7 @@
 #include "recomputed.hpp"
 #include "slice_options.hpp"
 #include "stretto/assignment/described.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "table.hpp"
 #include "trace_options.hpp"
 #include "transformer_layers.hpp"

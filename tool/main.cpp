@@ -86,7 +86,7 @@ std::string miscounted(const CLI::App& app, const std::vector<std::string>& type
          (same.find(' ') == std::string::npos ? "" : "; " + same + " are one option");
 }
 
-//! Says which option takes no value, and was given what no other takes, or a number, which is none's
+//! Says which option takes no value, and was given what no other takes, or a number, which is no
 //! name. Empty: none.
 std::string takes_no_value(const CLI::App& command, const std::vector<std::string>& typed,
                            const std::vector<std::string>& left) {

@@ -18,7 +18,7 @@
 #include "stretto/model/machine.hpp"
 #include "stretto/model/op_graph.hpp"
 #include "stretto/model/op_replay.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "stretto/plan/report.hpp"
 #include "stretto/schedule/one_f_one_b.hpp"
 #include "stretto/schedule/paired_1f1b.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stretto/memory/recompute.hpp"
-#include "stretto/model/transformer_layer.hpp"
+#include "stretto/model/transformer/layer.hpp"
 
 namespace stretto::tool {
 

@@ -11,7 +11,7 @@
 #include "op_ways.hpp"
 #include "recomputed.hpp"
 #include "stretto/memory/liveness.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 
 namespace stretto::tool {
 

@@ -7,7 +7,7 @@
 #include "recomputed.hpp"
 #include "stretto/lowering/requested.hpp"
 #include "stretto/memory/all.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 
 namespace stretto::tool {
 

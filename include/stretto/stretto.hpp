@@ -22,7 +22,7 @@
 #include "stretto/model/job_text.hpp"
 #include "stretto/model/op_bound.hpp"
 #include "stretto/model/slice_lengths.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "stretto/model/verdict_text.hpp"
 #include "stretto/plan/arena_report.hpp"
 #include "stretto/plan/expanded.hpp"

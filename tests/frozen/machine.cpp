@@ -4,7 +4,7 @@
 #include "stretto/lowering/op_programs.hpp"
 #include "stretto/lowering/streams/look_ahead.hpp"
 #include "stretto/model/op_graph.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 
 struct measured_layers {
   static constexpr stretto::transformer model{

@@ -9,7 +9,7 @@
 
 #include "stretto/memory/estimate.hpp"
 #include "stretto/memory/recompute.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 
 namespace {
 

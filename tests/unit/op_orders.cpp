@@ -14,7 +14,7 @@
 #include "stretto/model/op_bound.hpp"
 #include "stretto/model/op_graph.hpp"
 #include "stretto/model/op_replay.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "unit/op_graphs.hpp"
 #include "unit/transformer_chains.hpp"
 

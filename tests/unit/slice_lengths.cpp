@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "stretto/memory/liveness.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "stretto/memory/liveness.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "unit/transformer_chains.hpp"
 
 namespace {

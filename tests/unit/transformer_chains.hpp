@@ -12,7 +12,7 @@
 
 #include "stretto/memory/liveness.hpp"
 #include "stretto/memory/recompute.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 
 //! What tests of transformers ask of their chains.
 namespace transformer_chains {

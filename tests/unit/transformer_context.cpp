@@ -1,5 +1,5 @@
 // Devices that share a sequence: what each keeps and takes, what they send one another, and when.
-#include "stretto/model/transformer_context.hpp"
+#include "stretto/model/transformer/context.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "stretto/model/program_sound.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "unit/transformer_chains.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // Layers behind the head that foretell further tokens: what they hold, keep and take, and whose
 // gradients meet where.
-#include "stretto/model/transformer_further.hpp"
+#include "stretto/model/transformer/further.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "stretto/model/program_sound.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "unit/transformer_chains.hpp"
 
 namespace {

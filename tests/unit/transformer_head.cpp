@@ -1,4 +1,4 @@
-#include "stretto/model/transformer_head.hpp"
+#include "stretto/model/transformer/head.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 
 #include "stretto/memory/liveness.hpp"
 #include "stretto/memory/recompute.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 
 namespace {
 

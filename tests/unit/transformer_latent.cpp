@@ -1,4 +1,4 @@
-#include "stretto/model/transformer_qkv.hpp"
+#include "stretto/model/transformer/qkv.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "stretto/model/program_sound.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "unit/transformer_chains.hpp"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "unit/transformer_chains.hpp"
 
 namespace {

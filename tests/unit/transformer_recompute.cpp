@@ -7,7 +7,7 @@
 
 #include "stretto/memory/recompute.hpp"
 #include "stretto/model/program_sound.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "unit/transformer_chains.hpp"
 
 namespace {

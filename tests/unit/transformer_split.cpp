@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "stretto/model/program_sound.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "unit/transformer_chains.hpp"
 
 namespace {

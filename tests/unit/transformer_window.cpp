@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stretto/model/slice_lengths.hpp"
-#include "stretto/model/transformer_chain.hpp"
+#include "stretto/model/transformer/chain.hpp"
 #include "unit/transformer_chains.hpp"
 
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "stretto/model/transformer_layer.hpp"
-#include "stretto/model/transformer_rule.hpp"
+#include "stretto/model/transformer/layer.hpp"
+#include "stretto/model/transformer/rule.hpp"
 
 namespace stretto {
 
@@ -301,5 +301,5 @@ struct transformer {
 
 }  // namespace stretto
 
-#include "stretto/model/transformer_sizes.hpp"
-#include "stretto/model/transformer_weights.hpp"
+#include "stretto/model/transformer/sizes.hpp"
+#include "stretto/model/transformer/weights.hpp"

@@ -11,7 +11,7 @@
 #include "stretto/model/placement.hpp"
 #include "stretto/model/program.hpp"
 #include "stretto/model/transformer.hpp"
-#include "stretto/model/transformer_writer.hpp"
+#include "stretto/model/transformer/writer.hpp"
 
 namespace stretto {
 

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "stretto/model/transformer_ops.hpp"
+#include "stretto/model/transformer/ops.hpp"
 
 namespace stretto {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "stretto/model/transformer_ops.hpp"
+#include "stretto/model/transformer/ops.hpp"
 
 namespace stretto {
 

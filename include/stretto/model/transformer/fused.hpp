@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "stretto/base/viewed.hpp"
-#include "stretto/model/transformer_context.hpp"
-#include "stretto/model/transformer_ops.hpp"
+#include "stretto/model/transformer/context.hpp"
+#include "stretto/model/transformer/ops.hpp"
 
 namespace stretto {
 

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <string_view>
 
-#include "stretto/model/transformer_context.hpp"
-#include "stretto/model/transformer_fused.hpp"
-#include "stretto/model/transformer_ops.hpp"
-#include "stretto/model/transformer_qkv.hpp"
-#include "stretto/model/transformer_scores.hpp"
+#include "stretto/model/transformer/context.hpp"
+#include "stretto/model/transformer/fused.hpp"
+#include "stretto/model/transformer/ops.hpp"
+#include "stretto/model/transformer/qkv.hpp"
+#include "stretto/model/transformer/scores.hpp"
 
 namespace stretto {
 

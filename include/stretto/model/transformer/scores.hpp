@@ -4,8 +4,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "stretto/model/transformer_context.hpp"
-#include "stretto/model/transformer_ops.hpp"
+#include "stretto/model/transformer/context.hpp"
+#include "stretto/model/transformer/ops.hpp"
 
 namespace stretto {
 

@@ -8,12 +8,12 @@
 #include "stretto/model/machine.hpp"
 #include "stretto/model/program.hpp"
 #include "stretto/model/transformer.hpp"
-#include "stretto/model/transformer_attention.hpp"
-#include "stretto/model/transformer_experts.hpp"
-#include "stretto/model/transformer_feed_forward.hpp"
-#include "stretto/model/transformer_further.hpp"
-#include "stretto/model/transformer_head.hpp"
-#include "stretto/model/transformer_ops.hpp"
+#include "stretto/model/transformer/attention.hpp"
+#include "stretto/model/transformer/experts.hpp"
+#include "stretto/model/transformer/feed_forward.hpp"
+#include "stretto/model/transformer/further.hpp"
+#include "stretto/model/transformer/head.hpp"
+#include "stretto/model/transformer/ops.hpp"
 
 namespace stretto {
 
