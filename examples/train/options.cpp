@@ -101,20 +101,21 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
                  "schedule has one]")
       ->check(count_up_to(1000));
   app.add_option("--group", to.group,
-                 "Micro-batches per group (interleaved, interleaved_zb, grouped); with --remainder "
-                 "even at least [min(ranks, all)]")
+                 "Micro-batches per group (" + training_schedules("group") +
+                     "); with --remainder even at least [min(ranks, all); kfkb 2]")
       ->check(count_up_to(100'000));
   app.add_option("--remainder", raw.remainder,
-                 "Where micro-batches go that fill no group (interleaved): even, first or last "
-                 "[even]");
+                 "Where micro-batches go that fill no group (" + training_schedules("remainder") +
+                     "): even, first or last [even]");
   app.add_option(
       "--warmup", raw.warmup,
       "Forwards before the first backward: standard or all (interleaved) [standard], half "
       "or standard (interleaved_zb) [half]");
   app.add_option("--split", raw.split, "Which backwards are split (zb_h1): full or partial [full]");
   app.add_option("--objective", raw.objective,
-                 "What a search (zb_auto, zbv_greedy, v_auto) makes short: flush (the makespan) or "
-                 "span (the longest rank's first to last job) [flush]");
+                 "What a search (" + training_schedules("objective") +
+                     ") makes short: flush (the makespan) or span (the longest rank's first to "
+                     "last job) [flush]");
   app.add_option("--variant", to.options.variant, "One variant of a search, from 0 [the best]")
       ->check(CLI::Range(0, std::numeric_limits<int>::max()).description(""));
   app.add_option("--merge", raw.merge,

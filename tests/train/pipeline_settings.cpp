@@ -80,6 +80,8 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
           "--layers-per-rank 4,1,2,3: misassigned on rank 1: a stage would hold no layer (layers: "
           "1, at least 2)");
   CHECK(training_schedules().find("inference") == std::string::npos);
+  CHECK(training_schedules("remainder") == "kfkb, paired_1f1b, interleaved");
+  CHECK(training_schedules("objective") == "zb_auto, zbv_greedy, v_auto");
 
   learning_settings wrong = learning();
   wrong.rate.peak = -1;

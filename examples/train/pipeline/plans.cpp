@@ -1,6 +1,7 @@
 #include "pipeline/plans.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -151,10 +152,14 @@ std::unique_ptr<stretto::planned> plan(const stretto::schedule::any& schedule,
 
 }  // namespace
 
-std::string training_schedules() {
+std::string training_schedules(std::string_view option) {
   std::string names;
-  stretto::schedule::all::for_each([&](const auto& made) {
-    if (!stretto::schedule::forward_only(made))
+  stretto::schedule::all::for_each([&]<class Schedule>(const Schedule& made) {
+    bool named = option.empty();
+    stretto::schedule::for_each_option([&](std::string_view one, auto, auto member) {
+      named = named || (one == option && std::invocable<decltype(member), Schedule&>);
+    });
+    if (named && !stretto::schedule::forward_only(made))
       names += (names.empty() ? "" : ", ") + std::string(made.name);
   });
   return names;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/config.hpp"
@@ -16,7 +17,8 @@
 namespace train {
 
 //! Names of the schedules that train: "gpipe, 1f1b, ...".
-std::string training_schedules();
+//! @param option  of those alone that have an option of this name; empty: of all
+std::string training_schedules(std::string_view option = {});
 
 //! The shape of a training step.
 //! @throws bad_setting when the schedule does not exist or does not serve it
