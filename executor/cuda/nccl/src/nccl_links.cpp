@@ -8,7 +8,7 @@ nccl_comm& nccl_links::add(const comm_key& key, const nccl_comm::place& at, cons
                            const group_info& group) {
   held_[key].push_back(std::make_unique<nccl_comm>(at, id));
   nccl_comm& made = *held_[key].back();
-  if (key.group)
+  if (key.of_group != 0)
     groups_[{key.first, at.holder}] = {&made, group.elements, group.wide,
                                        static_cast<std::size_t>(group.count),
                                        static_cast<std::size_t>(at.rank)};

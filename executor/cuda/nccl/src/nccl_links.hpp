@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,13 +17,14 @@
 namespace stretto::executor {
 
 //! Which communicator: a channel from one rank to another, or a group (and its first member). Every
-//! process has them in one order.
+//! process has them in one order. Its bytes go to the others, and so has none that mean nothing.
 struct comm_key {
-  bool group = false;
+  int of_group = 0;  //!< 1: a group's
   int first = 0;
   int second = 0;
   auto operator<=>(const comm_key&) const = default;
 };
+static_assert(std::has_unique_object_representations_v<comm_key>);
 
 //! The communicators of a process's ranks, and what is enqueued on them.
 class nccl_links {

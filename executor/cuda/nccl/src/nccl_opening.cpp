@@ -33,7 +33,7 @@ int largest_of(const message_list& list) {
 //! the pipeline, each would wait for the one before, as long as connecting takes: of two that meet
 //! in a rank one comes in either half, so that pairs of ranks go side by side.
 int turn_of(const comm_key& key) {
-  if (key.group) return 2;
+  if (key.of_group != 0) return 2;
   const auto [low, high] = std::minmax(key.first, key.second);
   return low / std::max(high - low, 1) % 2;
 }
@@ -70,7 +70,7 @@ void nccl_opening::finish(const std::map<int, device*>& on, nccl_links& links, t
 void nccl_opening::note_rank(const plan_view& plan) {
   for (const bool sends : {true, false})
     for (const auto& [name, list] : channels_of(plan, sends ? action::send : action::receive))
-      wanted_[{false, name.first, name.second}].push_back(
+      wanted_[{0, name.first, name.second}].push_back(
           {.name = "pp:" + std::to_string(name.first) + "->" + std::to_string(name.second),
            .subject =
                "channel " + std::to_string(name.first) + " -> " + std::to_string(name.second),
@@ -85,7 +85,7 @@ void nccl_opening::note_rank(const plan_view& plan) {
     group_part part = group_of(plan, group);
     std::sort(part.members.begin(), part.members.end());
     const auto place = std::find(part.members.begin(), part.members.end(), plan.rank);
-    wanted_[{true, group, part.members.front()}].push_back(
+    wanted_[{1, group, part.members.front()}].push_back(
         {.name = "group:" + std::to_string(group),
          .subject = "group " + std::to_string(group),
          .holder = plan.rank,
@@ -158,7 +158,7 @@ void nccl_opening::connect(nccl_links& links) {
       const auto id = ids_.find(key);
       if (id == ids_.end()) throw transport_error(each.subject + ": no process has made its id");
       group_info group;
-      if (key.group) group = plan_of(each.holder).groups[static_cast<std::size_t>(key.first)];
+      if (key.of_group != 0) group = plan_of(each.holder).groups[static_cast<std::size_t>(key.first)];
       links.add(key, each, id->second, group).begin();
     }
   for (const auto& [key, held] : links.all())
