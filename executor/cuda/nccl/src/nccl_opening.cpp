@@ -158,7 +158,8 @@ void nccl_opening::connect(nccl_links& links) {
       const auto id = ids_.find(key);
       if (id == ids_.end()) throw transport_error(each.subject + ": no process has made its id");
       group_info group;
-      if (key.of_group != 0) group = plan_of(each.holder).groups[static_cast<std::size_t>(key.first)];
+      if (key.of_group != 0)
+        group = plan_of(each.holder).groups[static_cast<std::size_t>(key.first)];
       links.add(key, each, id->second, group).begin();
     }
   for (const auto& [key, held] : links.all())
