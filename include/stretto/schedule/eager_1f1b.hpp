@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/parts/push_in_turn.hpp"
 
 namespace stretto::schedule {
 
@@ -16,22 +17,13 @@ struct eager_1f1b {
   constexpr verdict supports(const shape& sizes) const { return one_chunk_or_refuse(sizes); }
   constexpr int capacity(const shape& sizes) const { return 2 * sizes.microbatches; }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
-    const int count = sizes.microbatches;
     for (int rank = 0; rank < sizes.ranks; ++rank) {
-      const auto push = [&](job_kind kind, int microbatch) {
-        out.push(rank, {rank, microbatch, 0, kind});
+      const auto push = [&](job_kind kind) {
+        return [&out, rank, kind](int k) { out.push(rank, {rank, k, 0, kind}); };
       };
-      const int ahead = 2 * (sizes.ranks - rank) - 1;
-      const int warmup = ahead < count ? ahead : count;
-      // 1. Warm-up: w = min(2 (p - r) - 1, m) forwards.
-      for (int k = 0; k < warmup; ++k) push(job_kind::forward, k);
-      // 2. Steady: m - w times a backward and the forward of w micro-batches on.
-      for (int k = 0; k < count - warmup; ++k) {
-        push(job_kind::backward, k);
-        push(job_kind::forward, warmup + k);
-      }
-      // 3. Cool-down: the w backwards that are left.
-      for (int k = count - warmup; k < count; ++k) push(job_kind::backward, k);
+      const int followers = sizes.ranks - 1 - rank;
+      push_in_turn(sizes.microbatches, 2 * followers, push(job_kind::forward),
+                   push(job_kind::backward));
     }
     return {};
   }

@@ -4,6 +4,7 @@
 
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/parts/microbatch_groups.hpp"
+#include "stretto/schedule/parts/push_in_turn.hpp"
 
 namespace stretto::schedule {
 
@@ -30,24 +31,16 @@ struct kfkb {
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const int together = group > 0 ? group : sizes.microbatches > 1 ? 2 : 1;
     const microbatch_groups groups = group_microbatches(sizes, together, remainder);
-    const int count = groups.count();
     for (int rank = 0; rank < sizes.ranks; ++rank) {
-      const auto push = [&](job_kind kind, int number) {
-        const int end = groups.begin(number + 1);
-        for (int microbatch = groups.begin(number); microbatch < end; ++microbatch)
-          out.push(rank, {rank, microbatch, 0, kind});
+      const auto push = [&](job_kind kind) {
+        return [&, rank, kind](int k) {
+          const int end = groups.begin(k + 1);
+          for (int microbatch = groups.begin(k); microbatch < end; ++microbatch)
+            out.push(rank, {rank, microbatch, 0, kind});
+        };
       };
       const int followers = sizes.ranks - 1 - rank;
-      const int warmup = followers < count ? followers : count;
-      // 1. Warm-up: the forwards of w = min(p - 1 - r, groups) groups.
-      for (int k = 0; k < warmup; ++k) push(job_kind::forward, k);
-      // 2. Steady: a group's forwards, and the backwards of w groups before.
-      for (int k = 0; k < count - warmup; ++k) {
-        push(job_kind::forward, warmup + k);
-        push(job_kind::backward, k);
-      }
-      // 3. Cool-down: the backwards of the w groups that are left.
-      for (int k = count - warmup; k < count; ++k) push(job_kind::backward, k);
+      push_in_turn(groups.count(), followers, push(job_kind::forward), push(job_kind::backward));
     }
     return {};
   }

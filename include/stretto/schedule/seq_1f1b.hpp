@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/parts/push_in_turn.hpp"
 
 namespace stretto::schedule {
 
@@ -23,31 +24,21 @@ struct seq_1f1b {
   constexpr int capacity(const shape& sizes) const { return 2 * sizes.microbatches * sizes.slices; }
   constexpr verdict emit(const shape& sizes, const job_table_view&, job_sink& out) const {
     const int slices = sizes.slices;
-    const int count = sizes.microbatches * slices;
     for (int rank = 0; rank < sizes.ranks; ++rank) {
       int microbatch = 0, slice = 0;                     // of the next forward
       int back_microbatch = 0, back_slice = slices - 1;  // of the next backward
-      const auto forward = [&] {
+      const auto forward = [&](int) {
         out.push(rank, {rank, microbatch, static_cast<std::int16_t>(slice), job_kind::forward});
         if (++slice == slices) slice = 0, ++microbatch;
       };
-      const auto backward = [&] {
+      const auto backward = [&](int) {
         out.push(rank, {rank, back_microbatch, static_cast<std::int16_t>(back_slice),
                         job_kind::backward});
         if (back_slice-- == 0) back_slice = slices - 1, ++back_microbatch;
       };
+      // All but one slice of the first micro-batch on the last rank.
       const int ahead = sizes.ranks - 1 - rank + slices - 1;
-      const int warmup = ahead < count ? ahead : count;
-      // 1. Warm-up: w = min(p - 1 - r + k - 1, m k) forwards, all but one slice of the first
-      //    micro-batch on the last rank.
-      for (int k = 0; k < warmup; ++k) forward();
-      // 2. Steady: m k - w times a forward and a backward.
-      for (int k = 0; k < count - warmup; ++k) {
-        forward();
-        backward();
-      }
-      // 3. Cool-down: the w backwards that are left.
-      for (int k = 0; k < warmup; ++k) backward();
+      push_in_turn(sizes.microbatches * slices, ahead, forward, backward);
     }
     return {};
   }
