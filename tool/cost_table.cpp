@@ -59,15 +59,19 @@ void run_as_first(job_table& table) {
   });
 }
 
-//! Searches plan by class 0: that which keeps most, of such the longest, of such that of the most.
+//! Searches plan by class 0: that which keeps most, of such the longest, of such that of the most,
+//! of such that of the first, whatever their numbers are.
 void put_largest_first(job_table& table) {
   const std::int64_t each = table.view().class_entries();
   struct class_size {
-    std::int64_t kept = 0, time = 0, cells = 0;
+    std::int64_t kept = 0, time = 0, cells = 0, later = 0;
     auto operator<=>(const class_size&) const = default;
   };
   std::vector<class_size> sizes(static_cast<std::size_t>(table.view().class_count()));
-  for (const std::int32_t one : table.classes) ++sizes[static_cast<std::size_t>(one)].cells;
+  for (std::size_t cell = 0; cell < table.classes.size(); ++cell) {
+    class_size& of = sizes[static_cast<std::size_t>(table.classes[cell])];
+    if (++of.cells == 1) of.later = static_cast<std::int64_t>(table.classes.size() - cell);
+  }
   for (std::size_t at = 0; at < table.entries.size(); at += cost_kinds) {
     class_size& of = sizes[at / static_cast<std::size_t>(each)];
     of.kept += table.entries[at].change;

@@ -474,6 +474,22 @@ TEST_CASE("searches plan by the largest micro-batch, however the file tells whic
   }
 }
 
+TEST_CASE("of micro-batches as large as each other searches plan by the first, in all commands") {
+  const temporary file("as_large.json");
+  const char* const entries[] = {R"({"kind":"I","microbatch":13,"cost":6})",
+                                 R"({"kind":"W","microbatch":11,"cost":12})",
+                                 R"({"kind":"F","microbatch":5,"cost":13})"};
+  const std::string step = " zb_auto --ranks 4 --microbatches 16 --cost 1,0,0,1 --format json "
+                           "--costs " + file.path();
+  for (int first = 0; first < 3; ++first)
+    for (const int next : {1, 2}) {
+      const auto entry = [&](int k) { return std::string(entries[(first + k) % 3]); };
+      file.write("{\"jobs\":[" + entry(0) + "," + entry(next) + "," + entry(3 - next) + "]}");
+      CHECK(run_json("simulate" + step)["makespan"] == 98);
+      CHECK(run_json("compare" + step)[0]["makespan"] == 98);
+    }
+}
+
 TEST_CASE("of many micro-batches each may be another") {
   const temporary costs("many.json");
   std::string entries;
