@@ -188,7 +188,10 @@ int train_and_tell(pipeline& made, const options& with, const processes& all,
   if (!all.speaks()) return 0;
   write_table(std::cout, made, told);
   std::cout << '\n';
-  write_memory(std::cout, made, told, with.pipeline.poison || with.pipeline.checked);
+  write_memory(std::cout, made, told,
+               with.pipeline.poison    ? "the poison"
+               : with.pipeline.checked ? "what --checked puts behind buffers"
+                                       : "");
   if (with.check && made.on_host())
     std::cout << "process: with the unpipelined model of --check, not estimated\n";
   if (with.pipeline.checked) std::cout << "process: with the clocks of --checked, not estimated\n";

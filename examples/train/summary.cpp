@@ -142,14 +142,15 @@ void write_process(std::ostream& out, const process_account& of, std::int64_t su
 
 }  // namespace
 
-void write_memory(std::ostream& out, const pipeline& from, const account& told, bool poisoned) {
+void write_memory(std::ostream& out, const pipeline& from, const account& told,
+                  std::string_view painted_over) {
   out << format("%-81s", "memory, KiB: by the plan, before the first step")
       << " | the arena's\n"
          "rank    weights  gradients  optimizer      arena       host workspaces        sum |     "
          "in use    "
          "touched\n";
   std::int64_t arenas = 0, touched = 0;
-  const bool hidden = poisoned || !from.on_host();
+  const bool hidden = !painted_over.empty() || !from.on_host();
   const auto workers = static_cast<std::size_t>(from.workers());
   for (std::size_t rank = 0; rank * workers < told.workers.size(); ++rank) {
     worker_account here;
@@ -182,8 +183,8 @@ void write_memory(std::ostream& out, const pipeline& from, const account& told, 
         << from.workers() << " r, " << from.workers() << " r + 1...\n";
   if (!from.on_host())
     out << "touched: unknown, the arena is the GPU's; a GPU has cuBLAS's workspaces besides.\n";
-  else if (poisoned)
-    out << "touched: hidden by the poison.\n";
+  else if (!painted_over.empty())
+    out << "touched: hidden by " << painted_over << ".\n";
   else
     out << "touched: " << arenas - touched << " bytes less than planned.\n";
   const bool alone = told.processes.size() == 1;

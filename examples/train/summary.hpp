@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <ostream>
 #include <string>
+#include <string_view>
 
 #include "account.hpp"
 #include "model/corpus.hpp"
@@ -19,8 +20,9 @@ void write_table(std::ostream& out, const pipeline& from, const account& told);
 
 //! Writes one row for each rank: what it holds by the plan, the most of its arena that was in use
 //! at once, what was touched of it since it was painted; and what each process as a whole takes.
-//! @param poisoned  so the paint does not show what was touched
-void write_memory(std::ostream& out, const pipeline& from, const account& told, bool poisoned);
+//! @param painted_over  by what, so that the paint does not show what was touched; empty: by nothing
+void write_memory(std::ostream& out, const pipeline& from, const account& told,
+                  std::string_view painted_over);
 
 //! Writes the traced steps for Chrome or Perfetto.
 void write_trace(std::ostream& out, const pipeline& from, const account& told);

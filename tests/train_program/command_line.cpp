@@ -119,6 +119,8 @@ TEST_CASE("memory: every byte of the arenas is touched, and poison changes no bi
     CHECK(poisoned.exit == 0);
     CHECK(has(poisoned.out, "\ntouched: hidden by the poison.\n"));
     CHECK(has(poisoned.out, "equal to the unpipelined model after each step"));
+    const outcome checked = here.train(small("--no-poison --checked --schedule " + schedule));
+    CHECK(has(checked.out, "\ntouched: hidden by what --checked puts behind buffers.\n"));
     CHECK(has(poisoned.out, "process: with the unpipelined model of --check, not estimated"));
     CHECK(losses(poisoned.out) == losses(plain.out));
   }
