@@ -68,6 +68,14 @@ void refuse_above(const layer_options& options, const dealt_layers& made, const 
   }
 }
 
+//! With how many chunks the ranks would have as many stages as are told; empty: with none.
+std::string chunks_for(const verdict& answer, const placement& where) {
+  const bool counts = answer.why == reason::counts_not_per_stage;
+  if (!counts || where.kind == placement_kind::bidirectional || answer.amount % where.ranks != 0)
+    return {};
+  return "; so many are stages of --chunks " + std::to_string(answer.amount / where.ranks);
+}
+
 }  // namespace
 
 dealt_layers::end_chunks dealt_layers::ends_on(const placement& where, int rank) const {
@@ -171,7 +179,8 @@ dealt_layers deal_layers(const layer_options& options, const placement& where,
                              " is enough",
                          answer);
   if (!answer.ok())
-    throw layers_refused("--layers " + options.text + ": " + made.how.explain(answer, where),
+    throw layers_refused("--layers " + options.text + ": " + made.how.explain(answer, where) +
+                             chunks_for(answer, where),
                          answer);
   if (strict && made.how.name() != "balanced") refuse_above(options, made, where, limit, alive);
   return made;
