@@ -20,7 +20,7 @@ void write_table(std::ostream& out, const pipeline& from, const account& told);
 
 //! Writes one row for each rank: what it holds by the plan, the most of its arena that was in use
 //! at once, what was touched of it since it was painted; and what each process as a whole takes.
-//! @param painted_over  by what, so that the paint does not show what was touched; empty: by nothing
+//! @param painted_over  by what, so that no paint shows what was touched; empty: by nothing
 void write_memory(std::ostream& out, const pipeline& from, const account& told,
                   std::string_view painted_over);
 
