@@ -80,6 +80,11 @@ void transformer_options::add(CLI::App& command) {
         "Nodes on which a token's experts lie, at most: one copy travels to each (default: one "
         "for each expert)",
         1 << 16);
+  command
+      .add_option("--expert-scores", scored,
+                  "What the score of a token's expert multiplies: results (kept for its gradient) "
+                  "or activations (no result is kept; scores go with the tokens; default results)")
+      ->check(CLI::IsMember({"results", "activations"}).description(""));
   size("--tensor-parallel", model.tensor_parallel, "Devices that share each layer", 1 << 12);
   command.add_flag("--sequence-parallel", model.sequence_parallel,
                    "They also share what they would each keep");
@@ -157,6 +162,7 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
                                         : mixed_precision_wide_gradients;
   model.layers = layers == "llama" ? architecture::llama : architecture::gpt;
   model.attention = attention == "fused" ? attention_kernel::fused : attention_kernel::plain;
+  if (scored == "activations") model.experts.scores = expert_scores::activations;
   model.exchange = exchange == "ring"    ? context_exchange::ring
                    : exchange == "heads" ? context_exchange::heads
                                          : context_exchange::gather;
@@ -238,6 +244,8 @@ void transformer_options::refuse_experts_alone() const {
   if (mixed.shared > 0) alone("--shared-experts", mixed.shared);
   if (mixed.nodes > 0) alone("--expert-nodes", mixed.nodes);
   if (mixed.parallel > 1) alone("--expert-parallel", mixed.parallel);
+  if (mixed.scores != expert_scores::results)
+    throw bad_option("--expert-scores", scored, "has a meaning only with --experts");
   if (mixed.per_token != expert_mixture{}.per_token) alone("--experts-per-token", mixed.per_token);
 }
 

@@ -28,6 +28,7 @@ struct transformer_options {
   std::string layers = "gpt";
   std::string attention = "plain";
   std::string exchange = "gather";
+  std::string scored = "results";
   std::optional<int> data_parallel;
   int replicas = 1;  //!< whose gradients are summed: so many, or as something is dealt among, each
                      //!< time as many as share a sequence

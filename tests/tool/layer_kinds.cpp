@@ -143,6 +143,19 @@ TEST_CASE("overlap: experts of few nodes are sent fewer copies") {
   CHECK(sends("--expert-nodes 3") == sends("--expert-nodes 4"));  // no more copies than experts
 }
 
+TEST_CASE("memory: scores that multiply activations leave no results to keep") {
+  const std::string one = "costs --layers 2 -o - --architecture llama --attention fused --hidden 512 "
+                          "--heads 8 --sequence 256 --experts 8 --experts-per-token 3 "
+                          "--feed-forward 256 ";
+  const auto keeps = [&](const std::string& more) {
+    const json all = run_json(one + more);
+    return all["costs"][0]["memory_forward"].get<std::int64_t>();
+  };
+  const std::int64_t copies = 3 * 256;
+  CHECK(keeps("--expert-scores results") == keeps(""));
+  CHECK(keeps("") - keeps("--expert-scores activations") == copies * (512 * 2 - 4));
+}
+
 TEST_CASE("costs: layers that attend to all are told apart from those with a window") {
   const std::string fused = "costs -o - --architecture llama --attention fused --sequence 4096 ";
   const auto layers = [&](const std::string& more) {
@@ -195,6 +208,10 @@ TEST_CASE("sizes that do not go together are refused, and the option is named") 
           {"--experts 4 --node-devices 4",
            "--node-devices 4: has a meaning only where several devices"},
           {"--expert-nodes 2", "--expert-nodes 2: has a meaning only with --experts"},
+          {"--expert-scores activations",
+           "--expert-scores activations: has a meaning only with --experts"},
+          {"--experts 4 --expert-scores tokens",
+           "--expert-scores: tokens not in {results,activations}"},
           {"--experts 4 --dense-layers 25", "--dense-layers 25: --layers has 24"},
           {"--experts 4 --dense-layers 6 --layers 'Ettt|ttL'", "--dense-layers 6: --layers has 5"},
       });

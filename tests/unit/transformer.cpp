@@ -18,6 +18,7 @@ namespace {
 
 using stretto::architecture;
 using stretto::attention_kernel;
+using stretto::expert_scores;
 using stretto::job_kind;
 using stretto::program_chain;
 using stretto::transformer;
@@ -28,6 +29,7 @@ using transformer_chains::check_rule;
 using transformer_chains::measured_chain;
 using transformer_chains::one_flop;
 using transformer_chains::read_by_weights;
+using transformer_chains::times;
 
 // Korthikanti et al. 2022: bytes that one layer keeps in half precision.
 std::int64_t published_bytes(const transformer& model) {
@@ -367,22 +369,24 @@ void each_mixture(const Check& check) {
   for (const architecture layers : {architecture::gpt, architecture::llama})
     for (const std::int64_t per_token : {1, 3})
       for (const std::int64_t shared : {0, 2})
-        for (const int parallel : {1, 4}) {
-          const transformer model{.hidden = 512,
-                                  .heads = 8,
-                                  .sequence = 256,
-                                  .microbatch = 3,
-                                  .bytes = stretto::mixed_precision,
-                                  .layers = layers,
-                                  .attention = attention_kernel::fused,
-                                  .feed_forward = 384,
-                                  .experts = {16, per_token, shared, parallel}};
-          CAPTURE(static_cast<int>(layers));
-          CAPTURE(per_token);
-          CAPTURE(shared);
-          CAPTURE(parallel);
-          check(model);
-        }
+        for (const int parallel : {1, 4})
+          for (const expert_scores scores : {expert_scores::results, expert_scores::activations}) {
+            const transformer model{.hidden = 512,
+                                    .heads = 8,
+                                    .sequence = 256,
+                                    .microbatch = 3,
+                                    .bytes = stretto::mixed_precision,
+                                    .layers = layers,
+                                    .attention = attention_kernel::fused,
+                                    .feed_forward = 384,
+                                    .experts = {16, per_token, shared, parallel, 0, scores}};
+            CAPTURE(static_cast<int>(layers));
+            CAPTURE(per_token);
+            CAPTURE(shared);
+            CAPTURE(parallel);
+            CAPTURE(static_cast<int>(scores));
+            check(model);
+          }
 }
 
 TEST_CASE(
@@ -397,8 +401,11 @@ TEST_CASE(
     const std::int64_t wide = gpt ? f : 2 * f;
     const std::int64_t attention = 2 * 6 * h + 4 * 8 + (gpt ? h : 0);
     const std::int64_t routing = 4 * 16;
-    const std::int64_t saved = rows * (attention + 4 * h + (gpt ? h : 0) + routing +
-                                       2 * k * (2 * h + wide + f) + 2 * shared * (wide + f));
+    // A copy where its expert is, and what comes back or its score.
+    const bool scored = model.experts.scores == expert_scores::activations;
+    const std::int64_t copy = 2 * (h + wide + f) + (scored ? 4 : 2 * h);
+    const std::int64_t saved = rows * (attention + 4 * h + (gpt ? h : 0) + routing + k * copy +
+                                       2 * shared * (wide + f));
     CHECK(change_of_layer(model, 0, false) == saved);
     CHECK(change_of_layer(model, 1, false) == -saved);
     // For the weights: of the attention as ever; copies, what is narrowed, and gradients of
@@ -435,7 +442,37 @@ TEST_CASE("experts take what their copies take, and copies travel there and back
       }
     const int devices = model.experts.parallel;
     CHECK(count == (devices == 1 ? 0 : 4));
-    CHECK(communicates == 4 * (rows * model.experts.per_token * 512 * 2 * (devices - 1) / devices));
+    const std::int64_t copies = rows * model.experts.per_token;
+    const std::int64_t scores =
+        model.experts.scores == expert_scores::activations ? 2 * copies * 4 : 0;
+    CHECK(communicates == (4 * copies * 512 * 2 + scores) * (devices - 1) / devices);
+  });
+}
+
+TEST_CASE("scores that multiply activations have their gradient made there, and none of results") {
+  const stretto::machine moves{"moves", std::int64_t{1} << 60, 1, std::int64_t{1} << 60};
+  each_mixture([&](const transformer& model) {
+    if (model.experts.scores == expert_scores::results) return;
+    transformer other = model;
+    other.experts.scores = expert_scores::results;
+    const std::int64_t rows = 3 * 256, copies = rows * model.experts.per_token;
+    const std::int64_t routing = rows * 16 * 4, results = copies * 512 * 2;
+    for (const std::size_t job : {0u, 1u}) {
+      auto more = times(chain_of(other, 1, false, moves), job);  // what an op moves more than these
+      for (auto& [name, bytes] : more) bytes = -bytes;
+      for (const auto& [name, bytes] : times(chain_of(model, 1, false, moves), job))
+        more[name] += bytes;
+      for (const auto& [name, bytes] : more) {
+        CAPTURE(name);
+        CHECK(bytes == (name == "permute"                   ? 4 * copies
+                        : name == "experts activation"      ? 4 * copies
+                        : name == "unpermute back"          ? -(routing + results)
+                        : name == "experts activation back" ? 8 * copies
+                        : name == "permute back"            ? routing + 4 * copies
+                                                            : 0));
+      }
+      CHECK(more.contains(job == 0 ? "permute" : "permute back"));
+    }
   });
 }
 

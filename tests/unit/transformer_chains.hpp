@@ -78,6 +78,14 @@ inline std::int64_t change_of_layer(const transformer& model, std::size_t job, b
   return change[1] - change[0];
 }
 
+//! The times of a job's ops, by their names, those of one name together.
+inline std::map<std::string, std::int64_t> times(const program_chain& chain, std::size_t job) {
+  std::map<std::string, std::int64_t> made;
+  for (const stretto::op& one : chain.ops_of(chain.programs[job]))
+    made[std::string(one.name)] += one.time;
+  return made;
+}
+
 //! What every op that makes gradients of weights reads: by the op that wrote it last, and the how
 //! manieth of its name that was.
 inline std::vector<std::string> read_by_weights(const program_chain& chain) {

@@ -22,6 +22,7 @@ using stretto::transformer;
 using transformer_chains::chain_of;
 using transformer_chains::change_of_layer;
 using transformer_chains::deepseek_v3;
+using transformer_chains::times;
 
 //! A device of which nothing but products takes time worth telling, in FP8 half as much.
 constexpr stretto::machine two_flops{
@@ -42,14 +43,6 @@ transformer dense(architecture layers, attention_kernel attention) {
           .bytes = stretto::mixed_precision_wide_gradients,
           .layers = layers,
           .attention = attention};
-}
-
-//! The times of a job's ops, by their names, those of one name together.
-std::map<std::string, std::int64_t> times(const program_chain& chain, std::size_t job) {
-  std::map<std::string, std::int64_t> made;
-  for (const op& one : chain.ops_of(chain.programs[job]))
-    made[std::string(one.name)] += one.time;
-  return made;
 }
 
 TEST_CASE("a layer keeps what its products read in a byte each") {
@@ -204,6 +197,8 @@ TEST_CASE("programs with products in FP8 are sound, and their gradients go where
           models.push_back(model);
           model.experts = {.count = 16, .per_token = 2, .shared = 1, .parallel = 8};
           model.further_tokens = 2;
+          models.push_back(model);
+          model.experts.scores = stretto::expert_scores::activations;
           models.push_back(model);
         }
   transformer model = deepseek_v3;

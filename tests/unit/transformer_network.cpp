@@ -17,7 +17,7 @@ TEST_CASE("to the experts of a node one copy travels, and none to a token's own 
   stretto::machine slow{"one byte a ns between nodes", std::int64_t{1} << 60, std::int64_t{1} << 60,
                         std::int64_t{1} << 60};
   slow.network = 1;
-  const auto sends = [&](const stretto::expert_mixture& mixed, std::int64_t of_node = 8) {
+  const auto bytes = [&](const stretto::expert_mixture& mixed, std::int64_t of_node = 8) {
     const transformer model{.hidden = 512,
                             .heads = 8,
                             .sequence = 256,
@@ -27,7 +27,10 @@ TEST_CASE("to the experts of a node one copy travels, and none to a token's own 
     std::int64_t sum = 0;
     for (const stretto::op& one : chain_of(model, 1, false, slow).ops)
       if (one.stream != 0) sum += one.time;
-    return sum / (4 * 256 * 512 * 2 / 64);  // copies of a token, by 64
+    return sum;
+  };
+  const auto sends = [&](const stretto::expert_mixture& mixed, std::int64_t of_node = 8) {
+    return bytes(mixed, of_node) / (4 * 256 * 512 * 2 / 64);  // copies of a token, by 64
   };
   // DeepSeek-V3's: of four copies half of one stays in one of eight nodes.
   CHECK(sends({256, 8, 1, 64, 4}) == 64 * 4 * 7 / 8);
@@ -37,6 +40,12 @@ TEST_CASE("to the experts of a node one copy travels, and none to a token's own 
   CHECK(sends({16, 8, 0, 16, 1}, 4) == 64 * 3 / 4);
   CHECK(sends({16, 8, 0, 8, 4}) == 0);  // one node: between its devices
   CHECK(sends({16, 8, 0, 8}) == 0);
+  // Each of a token's eight scores goes to its expert's node, and its gradient comes back.
+  using enum stretto::expert_scores;
+  const std::int64_t scores = 2 * 256 * 8 * 4;
+  for (const std::int64_t nodes : {0, 4})
+    CHECK(bytes({256, 8, 1, 64, nodes, activations}) - bytes({256, 8, 1, 64, nodes, results}) ==
+          scores * 7 / 8);
 }
 
 TEST_CASE("what goes to other nodes: of neighbours, of replicas, of holders of experts") {

@@ -16,6 +16,7 @@ namespace {
 
 using stretto::architecture;
 using stretto::attention_kernel;
+using stretto::expert_scores;
 using stretto::program_chain;
 using stretto::stream_type;
 using stretto::transformer;
@@ -46,7 +47,8 @@ void each_split(
                               .attention = attention,
                               .feed_forward = 48};
             if (mixes)
-              whole.experts = {.count = 16, .per_token = 3, .shared = shared, .parallel = 8};
+              whole.experts = {16, 3, shared, 8, 0, shared > 0 ? expert_scores::activations
+                                                              : expert_scores::results};
             if (queries >= 0) whole.latent = {16, queries, shared > 0 ? 8 : 0, 12};
             if (queries >= 0 && layers == architecture::gpt) continue;
             if (queries < 0 && !mixes) continue;  // Megatron's, of which others tell

@@ -57,6 +57,14 @@ enum class context_exchange : std::uint8_t {
           //!< al. 2023)
 };
 
+//! What the score of a token's expert, which the router gives it, multiplies. The sum over a token's
+//! experts is the same.
+enum class expert_scores : std::uint8_t {
+  results,  //!< what the expert makes: kept for the score's gradient where the token is
+  activations,  //!< what its second product reads, for which the score goes there with the token;
+                //!< no result is kept (Megatron-LM's weighted SwiGLU)
+};
+
 //! Experts in place of a layer's feed-forward, each with its width; every token goes to some.
 struct expert_mixture {
   std::int64_t count = 0;      //!< 0: none
@@ -69,6 +77,7 @@ struct expert_mixture {
   //! Nodes on which a token's experts lie, at most: one copy travels to each but its own, and is
   //! shared there over faster links. 0: a copy travels for each expert on another device.
   std::int64_t nodes = 0;
+  expert_scores scores = expert_scores::results;
 
   constexpr bool operator==(const expert_mixture&) const = default;
 };
