@@ -12,7 +12,7 @@
 #include "machine_options.hpp"
 #include "measured_stages.hpp"
 #include "numbers.hpp"
-#include "recomputed.hpp"
+#include "recomputation.hpp"
 #include "slice_options.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/model/transformer/chain.hpp"
@@ -33,7 +33,7 @@ struct costs_command {
   bool ends_apart = false;
   int host_link = 0;
   int node_ranks = 0;
-  std::string recompute = "none";
+  recomputation recompute;
   trace_options trace;
   int ranks = 0;
   std::string out;
@@ -59,13 +59,7 @@ struct costs_command {
                     "GB/s each way to the host's memory, for --offload's copies (default: the "
                     "device's; of a measured machine none is known)")
         ->check(CLI::Range(1, 1 << 20).description(""));
-    command
-        .add_option("--recompute", recompute,
-                    "What forwards do not keep and do again, where --recompute of other commands "
-                    "says that they run again: " +
-                        std::string(recompute_says))
-        ->check(CLI::IsMember(recompute_words))
-        ->capture_default_str();
+    recompute.add(command, ", where --recompute of other commands says that they run again");
     const auto of_layers =
         command.get_options([](const CLI::Option* one) { return one->get_name() != "--help"; });
     auto* const measured = trace.add(command,
@@ -91,10 +85,7 @@ struct costs_command {
     of_model.refuse_dense(layers);
     of_model.refuse_long_ring(1 + of_model.model.further_tokens);
     slices_ = of_slices.cut(of_model.model);
-    if (recompute != "none" && slices_.size() > 1)
-      throw bad_option("--recompute", recompute, "a slice cannot be recomputed");
-    if (recompute == "attention" && of_model.model.attention == attention_kernel::fused)
-      throw bad_option("--recompute", recompute, "--attention fused keeps none of that");
+    recompute.settle(of_model.model, static_cast<int>(slices_.size()));
     on_ = of_machine.settle();
     of_model.refuse_machine(on_);
     if (host_link > 0) on_.to_host = host_link;
@@ -118,7 +109,7 @@ struct costs_command {
   int dealt() const { return all_layers().dealt(); }
   bool sums() const { return of_model.replicas > 1; }
   bool gathers() const { return of_model.model.weight_shards > 1; }
-  bool second() const { return runs_apart(recompute); }
+  bool second() const { return recompute.apart(); }
 
   void tell_measured() const {
     const measured_stages found(measured_trace("--trace", trace.file, ranks, trace.worker),

@@ -13,7 +13,7 @@
 #include "errors.hpp"
 #include "memory_table.hpp"
 #include "read_step.hpp"
-#include "recomputed.hpp"
+#include "recomputation.hpp"
 #include "refusals.hpp"
 #include "step_options.hpp"
 #include "stretto/check/all.hpp"
@@ -35,7 +35,7 @@ struct memory_command {
   shape_options sizes;
   std::string layers_text = "24";
   transformer_options of_model;
-  std::string recompute = "none";
+  recomputation recompute;
   std::optional<int> recompute_count;
   std::optional<int> recompute_period;
   std::string offload = "none";
@@ -57,11 +57,7 @@ struct memory_command {
     of_model.add_head(command,
                       "Cuts the head's vocabulary in so many pieces, each a layer of its own: "
                       "the last of --layers (default 1: the head is with the last)");
-    command
-        .add_option("--recompute", recompute,
-                    "What forwards do not keep and do again: " + std::string(recompute_says))
-        ->check(CLI::IsMember(recompute_words))
-        ->capture_default_str();
+    recompute.add(command, "");
     command
         .add_option("--recompute-of", recompute_period,
                     "Of every so many micro-batches recompute --recompute-count")
@@ -112,10 +108,7 @@ struct memory_command {
     if (limit && !(*limit > 0 && *limit <= most_mib))
       throw bad_option("--limit", (std::ostringstream() << *limit).str(),
                        "must be above 0 and at most 1e12");
-    if (recompute == "attention" && model_.attention == attention_kernel::fused)
-      throw bad_option("--recompute", recompute, "--attention fused keeps none of that");
-    if (recompute != "none" && wanted.slices > 1)
-      throw bad_option("--recompute", recompute, "a slice cannot be recomputed");
+    recompute.settle(model_, wanted.slices);
     schedule_options options;
     if (!read) {
       options.recompute = window();
@@ -126,8 +119,8 @@ struct memory_command {
       throw bad_option("--gathered", std::to_string(*gathered),
                        "has a meaning only with --weight-shards");
     options.gathered = gathered.value_or(options.gathered);
-    if (forward_only && recompute != "none")
-      throw bad_option("--recompute", recompute,
+    if (forward_only && recompute.any())
+      throw bad_option("--recompute", recompute.text(),
                        name + " has no backward for which a forward would run again");
     const transformer_ranks model{of_model, layers_text, how, recompute, forward_only};
     verdict unsound;
@@ -170,10 +163,7 @@ struct memory_command {
     for (int rank = 0; rank < wanted.ranks; ++rank)
       for (const job& work : made.lists.rows().row(rank))
         split = split || work.kind == job_kind::backward_weight;
-    if (split && recompute == "layers")
-      throw bad_option("--recompute", recompute,
-                       name + " splits backwards: what of a layer's second run its weights' half "
-                              "reads would have to be there from the forward on in a plan");
+    if (split && !recompute.apart()) refuse_kept(made);
     const job_table table = split ? made.costs : costs(made.where, false);
     const replay_input input{
         made.lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
@@ -211,11 +201,26 @@ struct memory_command {
     refuse_own_messages(read, csv);
     if (where.stages() != where.ranks * where.chunks_one_way())
       throw bad_option("--csv", csv, "its ranks have not all as many stages");
-    if (read.has(job_kind::recompute) && !runs_apart(recompute))
-      throw bad_option("--csv", csv, "has recomputes: --recompute says of what, and not of layers");
-    if (!read.has(job_kind::recompute) && runs_apart(recompute))
-      throw bad_option("--recompute", recompute, csv + " has no recomputes");
+    if (read.has(job_kind::recompute) && !recompute.apart())
+      throw bad_option("--csv", csv,
+                       "has recomputes: --recompute says of what, and not of layers or inside");
+    if (!read.has(job_kind::recompute) && recompute.apart())
+      throw bad_option("--recompute", recompute.text(), csv + " has no recomputes");
     return read;
+  }
+  //! A plan has what backwards for weights read from the forward on, and so has no room for what
+  //! runs again in those for the input.
+  void refuse_kept(const generated& made) const {
+    if (!recompute.any()) return;
+    const job_table_view costs = made.costs.view();
+    for (int rank = 0; rank < made.where.ranks; ++rank)
+      for (int chunk = 0; chunk < made.where.chunks; ++chunk)
+        if (recompute.by_layers() ||
+            costs.at(rank, chunk, job_kind::backward_input).change > 0)
+          throw bad_option("--recompute",
+                           recompute.text() + (recompute.by_layers() ? "" : " --recompute-inside"),
+                           name + " splits backwards: what of a second run its weights' half "
+                                  "reads would have to be there from the forward on in a plan");
   }
   //! Against all rules but the limit's.
   static void prove(const step& read, job_table table) {
@@ -224,9 +229,10 @@ struct memory_command {
       throw broken_schedule(read.schedule + ": " + found.sentence());
   }
   memory::recompute_window window() const {
-    if (!runs_apart(recompute)) {
-      const std::string why = recompute == "none" ? "has a meaning only with --recompute"
-                                                  : "does not go with --recompute " + recompute;
+    if (!recompute.apart()) {
+      const std::string why = !recompute.any()        ? "has a meaning only with --recompute"
+                              : recompute.by_layers() ? "does not go with --recompute layers"
+                                                      : "does not go with --recompute-inside";
       if (recompute_period)
         throw bad_option("--recompute-of", std::to_string(*recompute_period), why);
       if (recompute_count)

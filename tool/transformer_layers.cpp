@@ -9,7 +9,6 @@
 
 #include "errors.hpp"
 #include "op_ways.hpp"
-#include "recomputed.hpp"
 #include "stretto/memory/liveness.hpp"
 #include "stretto/model/transformer/chain.hpp"
 
@@ -66,9 +65,9 @@ std::int64_t time_of(const program_chain& chain, std::size_t job, const machine&
 
 //! Of a forward that runs again: what that takes less than the first time, and brings back.
 //! @param once  the chain without it, whose forward takes and keeps what `made` says
-void add_second_run(const program_chain& once, const std::string& what, const machine& on,
+void add_second_run(const program_chain& once, const recomputation& what, const machine& on,
                     unit_costs& made) {
-  const program_chain chain = recomputed(once, what);
+  const program_chain chain = what.of(once);
   made.recompute_saves = made.forward;
   made.memory_recompute = 0;
   for (std::size_t job = 0; job < chain.programs.size(); ++job)
@@ -83,11 +82,13 @@ void add_second_run(const program_chain& once, const std::string& what, const ma
 
 unit_costs costs_of(const transformer& model, const one_stage& at,
                     const transformer_options& of_model, const machine& on,
-                    const std::string& recompute) {
+                    const recomputation& recompute) {
   const placement where{.ranks = static_cast<int>(at.parts.size()), .chunks = 1};
   const transformer_part& part = at.part();
   const auto chain = [&](bool split) {
-    return transformer_chain(model, where, at.rank, at.parts, split, on, in_backwards(recompute));
+    const program_chain made =
+        transformer_chain(model, where, at.rank, at.parts, split, on, recompute.again());
+    return recompute.apart() ? made : recompute.of(made);
   };
   const program_chain halves = chain(true);
   of_model.refuse_huge(halves);
@@ -106,7 +107,7 @@ unit_costs costs_of(const transformer& model, const one_stage& at,
   const std::int64_t left = in_kib(kept[0].change + kept[1].change);
   made.memory_backward_input = left - made.memory_forward;
   made.memory_backward_weight = -left;
-  if (runs_apart(recompute)) add_second_run(halves, recompute, on, made);
+  if (recompute.apart()) add_second_run(halves, recompute, on, made);
   made.memory_weights = in_kib(model.state_bytes(part));
   const auto across = [&](const network_message& sent) {
     return sent.bytes == 0 ? 0 : on.time({.message = sent.bytes, .far = sent.far});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layer_costs.hpp"
+#include "recomputation.hpp"
 #include "stretto/model/machine.hpp"
 #include "stretto/model/transformer.hpp"
 #include "transformer_options.hpp"
@@ -20,7 +21,7 @@ struct transformer_layers {
   int layers = 1;           //!< of attention and feed-forward
   bool ends_apart = false;  //!< embedding and head are layers of their own
   machine on;
-  std::string recompute = "none";  //!< ops that run again, of recompute_words
+  recomputation recompute{};
 
   //! How many there are.
   int dealt() const;

@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "errors.hpp"
-#include "recomputed.hpp"
 #include "stretto/lowering/requested.hpp"
 #include "stretto/memory/all.hpp"
 #include "stretto/model/transformer/chain.hpp"
@@ -87,11 +86,11 @@ program_chain transformer_ranks::chain_of(const placement& where, int rank,
                                           const std::vector<transformer_part>& parts, bool split,
                                           bool again) const {
   program_chain chain = transformer_chain(of_model.model, where, rank, parts, split, {},
-                                          in_backwards(recompute));
+                                          recompute.again());
   // Without backwards nothing outlives the last op of a forward that reads it.
   if (forward_only)
     std::erase_if(chain.programs, [](const program& job) { return job.kind != job_kind::forward; });
-  return again ? recomputed(std::move(chain), recompute) : chain;
+  return again || !recompute.apart() ? recompute.of(chain) : chain;
 }
 
 chain_maker transformer_ranks::chains(const placement& where) const {

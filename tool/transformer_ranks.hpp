@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rank_memory.hpp"
+#include "recomputation.hpp"
 #include "stretto/assignment/described.hpp"
 #include "stretto/model/cost.hpp"
 #include "stretto/model/placement.hpp"
@@ -18,7 +19,7 @@ struct transformer_ranks {
   const transformer_options& of_model;  //!< settled
   std::string layers_text;              //!< --layers
   assignment::described how;            //!< what it says
-  std::string recompute;                //!< one of recompute_words
+  recomputation recompute{};
   bool forward_only = false;
 
   //! What every stage has. In a layout E and L are where embedding and head are in any case; of a
@@ -50,7 +51,7 @@ struct transformer_ranks {
   bool sums_ends(const placement& where) const;
   std::int64_t state_bytes(const placement& where, int rank,
                            const std::vector<transformer_part>& parts) const;
-  //! @param again  with the recomputes that are asked for
+  //! @param again  with the recomputes that are asked for, if they are jobs of their own
   program_chain chain_of(const placement& where, int rank,
                          const std::vector<transformer_part>& parts, bool split, bool again) const;
   //! Each buffer may be small enough, and all of a job's not.

@@ -144,16 +144,16 @@ TEST_CASE("overlap: experts of few nodes are sent fewer copies") {
 }
 
 TEST_CASE("memory: scores that multiply activations leave no results to keep") {
-  const std::string one = "costs --layers 2 -o - --architecture llama --attention fused --hidden 512 "
-                          "--heads 8 --sequence 256 --experts 8 --experts-per-token 3 "
-                          "--feed-forward 256 ";
+  const std::string one =
+      "costs --layers 2 -o - --architecture llama --attention fused --hidden 512 --heads 8 "
+      "--sequence 256 --experts 8 --experts-per-token 3 --feed-forward 256 ";
   const auto keeps = [&](const std::string& more) {
     const json all = run_json(one + more);
     return all["costs"][0]["memory_forward"].get<std::int64_t>();
   };
   const std::int64_t copies = 3 * 256;
   CHECK(keeps("--expert-scores results") == keeps(""));
-  CHECK(keeps("") - keeps("--expert-scores activations") == copies * (512 * 2 - 4));
+  CHECK(keeps("") - keeps("--expert-scores activations") == copies * (512 * 2 - 4) / 1024);
 }
 
 TEST_CASE("costs: layers that attend to all are told apart from those with a window") {

@@ -12,6 +12,7 @@ namespace {
 using nlohmann::json;
 using tool_tests::outcome;
 using tool_tests::run;
+using tool_tests::run_json;
 
 std::int64_t of(const json& need, const char* what) { return need[what].get<std::int64_t>(); }
 
@@ -22,7 +23,8 @@ TEST_CASE("no rank's state, gathered weights and saved need more than its limit 
     int told = 0;
     bool halves = false;
     for (const char* recompute : {"none", "attention", "norms", "layers", "full",
-                                  "full --recompute-of 3 --recompute-count 2"}) {
+                                  "full --recompute-of 3 --recompute-count 2",
+                                  "attention,norms,feed-forward --recompute-inside"}) {
       const outcome ran = run("memory " + std::string(made.name) + " --chunks " +
                               std::to_string(sizes.chunks) +
                               " --ranks 4 --microbatches 8 --layers 16 --hidden 256 --heads 4"
@@ -37,8 +39,76 @@ TEST_CASE("no rank's state, gathered weights and saved need more than its limit 
         CHECK(of(need, "jobs") >= of(need, "state") + of(need, "gathered") + of(need, "saved"));
       }
     }
-    CHECK(told == (made.name == "inference" ? 1 : halves ? 5 : 6));
+    CHECK(told == (made.name == "inference" ? 1 : halves ? 5 : 7));
   });
+}
+
+TEST_CASE("inside a backward what runs again comes back layer by layer") {
+  const auto told = [&](int layers, const std::string& what) {
+    return run_json("memory 1f1b --ranks 4 --microbatches 8 --hidden 1024 --heads 16 "
+                    "--sequence 1024 --vocabulary 1024 --format json --layers " +
+                    std::to_string(layers) + " --recompute " + what)["need"][1];
+  };
+  // Of scores 5 a s s bytes, which no forward keeps; norms' results 2 s h, twice in a layer; and of
+  // a GELU's 8 s h.
+  const std::int64_t sh = 1024 * 1024, scores = 5 * 16 * sh;
+  for (const int layers : {8, 32}) {
+    const std::int64_t all = 3 * layers / 4;  // of three micro-batches in flight
+    const json none = told(layers, "none");
+    const auto less = [&](const std::string& what) {
+      return of(none, "saved") - of(told(layers, what), "saved");
+    };
+    CHECK(less("attention --recompute-inside") == all * scores);
+    CHECK(less("norms --recompute-inside") == all * 2 * 2 * sh);
+    CHECK(less("activations --recompute-inside") == all * 8 * sh);
+    CHECK(less("norms,activations,attention --recompute-inside") == all * (12 * sh + scores));
+    // Queries, keys, values and context, inputs, masks: all else.
+    CHECK(less("feed-forward --recompute-inside") == all * 16 * sh);
+  }
+  for (const std::string what : {"attention", "norms,activations", "attention,feed-forward"}) {
+    const json few = told(8, what + " --recompute-inside");
+    const json many = told(32, what + " --recompute-inside");
+    CHECK(of(few, "working") == of(many, "working"));
+    const json apart = told(32, what);
+    CHECK(of(apart, "saved") + of(apart, "working") > of(many, "saved") + of(many, "working"));
+  }
+  // By halves, too: what they take is in sum what a forward would by itself.
+  const std::string sizes = "costs -o - --layers 4 --device h100 --recompute attention,activations";
+  const json apart = run_json(sizes)["costs"];
+  const json inside = run_json(sizes + " --recompute-inside")["costs"];
+  const auto number = [](const json& one, const char* what) {
+    return one[what].get<std::int64_t>();
+  };
+  for (std::size_t at = 0; at < apart.size(); ++at) {
+    CHECK_FALSE(inside[at].contains("memory_recompute"));
+    CHECK(number(inside[at], "forward") == number(apart[at], "forward"));
+    CHECK(number(inside[at], "memory_forward") ==
+          number(apart[at], "memory_forward") - number(apart[at], "memory_recompute"));
+    CHECK(number(inside[at], "backward_input") + number(inside[at], "backward_weight") >
+          number(apart[at], "backward_input") + number(apart[at], "backward_weight"));
+  }
+}
+
+TEST_CASE("what runs again is told by words that go together") {
+  tool_tests::check_refused(
+      "memory 1f1b --ranks 2 --microbatches 2 --layers 4",
+      {{"--recompute some", "--recompute some: expected none, full, layers, or some of attention"},
+       {"--recompute norms,some", "--recompute norms,some: expected none"},
+       {"--recompute norms,full", "--recompute norms,full: full goes with no other"},
+       {"--recompute none,norms", "--recompute none,norms: none goes with no other"},
+       {"--recompute norms,norms", "--recompute norms,norms: has norms twice"},
+       {"--recompute norms,", "--recompute norms,: has an empty word"},
+       {"--recompute ,norms", "--recompute ,norms: expected none"},
+       {"--recompute norms,attention --attention fused",
+        "--recompute norms,attention: --attention fused keeps none of that"},
+       {"--recompute-inside", "--recompute-inside: has a meaning only with --recompute"},
+       {"--recompute layers --recompute-inside", "--recompute-inside: --recompute layers is so"},
+       {"--recompute norms --recompute-inside --recompute-of 2 --recompute-count 1",
+        "--recompute-of 2: does not go with --recompute-inside"},
+       {"--slices 2 --recompute norms --recompute-inside", "a slice cannot be recomputed"}});
+  CHECK(run("memory inference --ranks 2 --microbatches 2 --layers 4 --recompute norms "
+            "--recompute-inside")
+            .err.starts_with("stretto: --recompute norms: inference has no backward"));
 }
 
 TEST_CASE("layer by layer all that is kept is inputs, and what is brought back is one layer's") {
@@ -78,6 +148,13 @@ TEST_CASE("layer by layer all that is kept is inputs, and what is brought back i
       {{"--recompute-of 2 --recompute-count 1",
         "--recompute-of 2: does not go with --recompute layers"},
        {"--slices 2", "--recompute layers: a slice cannot be recomputed"}});
+  // Halves for the weights read of attention's core none.
+  const std::string split =
+      "memory zb_h1 --ranks 2 --microbatches 2 --layers 4 --recompute-inside ";
+  CHECK(run(split + "--recompute attention,feed-forward")
+            .err.starts_with("stretto: --recompute attention,feed-forward --recompute-inside: "
+                             "zb_h1 splits backwards"));
+  CHECK(run(split + "--recompute attention").exit == 0);
   CHECK(run("memory zb_h1 --ranks 2 --microbatches 2 --layers 4 --recompute layers")
             .err.starts_with("stretto: --recompute layers: zb_h1 splits backwards"));
   CHECK(run("memory inference --ranks 2 --microbatches 2 --layers 4 --recompute layers")

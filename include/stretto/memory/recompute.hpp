@@ -3,100 +3,114 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "stretto/base/scratch.hpp"
 #include "stretto/base/viewed.hpp"
+#include "stretto/memory/second_run.hpp"
 #include "stretto/model/program.hpp"
 
 namespace stretto::memory {
 
 namespace detail {
 
-//! Which ops of one forward can run a second time, and which buffers come anew.
-class second_run {
+//! A copy of a chain, with second comings of buffers that run again.
+class chain_copy {
  public:
-  template <class Marks>
-  constexpr second_run(const program_chain& chain, const program& forward, const Marks& marks)
-      : chain_(chain),
-        forward_(forward),
-        again_(forward.op_count),
-        anew_(static_cast<std::int64_t>(chain.buffers.size())) {
-    for (std::int32_t index = 0; index < forward.op_count; ++index)
-      again_[index] = marks(at(index)) ? 1 : 0;
-    while (drop_unsound()) {
-    }
-    keep_needed();
+  constexpr explicit chain_copy(const program_chain& from) : from_(from) {
+    made.buffers = from.buffers;
+    for (std::size_t at = 0; at < from.buffers.size(); ++at)
+      now_.push_back(static_cast<std::int32_t>(at));
   }
-  constexpr bool again(std::int32_t index) const { return again_[index] != 0; }
-  //! By storage: a later backward finds its bytes in a new buffer.
-  constexpr bool anew(std::int32_t storage) const { return anew_[storage] != 0; }
-  constexpr bool any() const {
-    for (std::int32_t index = 0; index < forward_.op_count; ++index)
-      if (again_[index] != 0) return true;
-    return false;
+  constexpr void renew(const second_run& again) {
+    // The storages first: views come after what they are views of.
+    for (std::size_t at = 0; at < from_.buffers.size(); ++at) {
+      const program_buffer& old = from_.buffers[at];
+      if (!again.anew(old.storage)) continue;
+      now_[at] = old.storage == static_cast<std::int32_t>(at)
+                     ? made.buffer(old.name, old.bytes, old.rows)
+                     : made.view(old.name, now_[static_cast<std::size_t>(old.storage)]);
+    }
+  }
+  //! @param renewed  its uses go to second comings
+  constexpr void add(const op& one, bool renewed) {
+    std::vector<op_use> touched;
+    for (op_use use : from_.uses_of(one)) {
+      if (renewed) use.buffer = now_[static_cast<std::size_t>(use.buffer)];
+      touched.push_back(use);
+    }
+    made.add(one.name, viewed(touched), one);
+  }
+
+  program_chain made;
+
+ private:
+  const program_chain& from_;
+  std::vector<std::int32_t> now_;  // where uses of a backward go, by buffer
+};
+
+//! The ops of forwards that run again, each when something first needs what it makes.
+class late_runs {
+ public:
+  explicit constexpr late_runs(const program_chain& chain)
+      : chain_(chain),
+        waits_(static_cast<std::int64_t>(chain.ops.size())),
+        touching_(static_cast<std::int64_t>(chain.buffers.size())) {}
+
+  constexpr void add(const program& forward, const second_run& again) {
+    for (std::int32_t index = 0; index < forward.op_count; ++index) {
+      if (!again.again(index)) continue;
+      waits_[forward.first_op + index] = 1;
+      count(forward.first_op + index, 1);
+    }
+  }
+  //! Hands `run` what must run before an op that comes next, in the order of forwards.
+  template <class Run>
+  constexpr void before(const op& next, const Run& run) {
+    bool concerned = false;
+    for (const op_use& use : chain_.uses_of(next))
+      concerned = concerned || touching_[chain_.storage_of(use.buffer)] > 0;
+    if (!concerned) return;
+    // From the last on: what meets the op, or one behind it that does.
+    const auto buffers = static_cast<std::int64_t>(chain_.buffers.size());
+    scratch<char> touched(buffers), written(buffers), wanted(waits_.size());
+    const auto want = [&](const op& one) {
+      for (const op_use& use : chain_.uses_of(one)) {
+        const std::int32_t storage = chain_.storage_of(use.buffer);
+        touched[storage] = 1;
+        if (use.how != touch::reads) written[storage] = 1;
+      }
+    };
+    want(next);
+    for (std::int64_t index = waits_.size() - 1; index >= 0; --index) {
+      if (waits_[index] == 0) continue;
+      for (const op_use& use : chain_.uses_of(at(index))) {
+        const std::int32_t storage = chain_.storage_of(use.buffer);
+        if ((use.how == touch::reads ? written : touched)[storage] != 0) wanted[index] = 1;
+      }
+      if (wanted[index] != 0) want(at(index));
+    }
+    for (std::int64_t index = 0; index < waits_.size(); ++index) {
+      if (wanted[index] == 0) continue;
+      waits_[index] = 0;
+      count(index, -1);
+      run(at(index));
+    }
   }
 
  private:
-  constexpr const op& at(std::int32_t index) const {
-    return chain_.ops_of(forward_)[static_cast<std::size_t>(index)];
+  constexpr const op& at(std::int64_t index) const {
+    return chain_.ops[static_cast<std::size_t>(index)];
   }
-  //! An op can only run again where all that it writes comes anew as a whole, and all that it reads
-  //! comes anew, too, or is still what it was.
-  constexpr bool drop_unsound() {
-    const auto buffers = static_cast<std::int64_t>(chain_.buffers.size());
-    scratch<std::int32_t> kept(buffers);  // the last op that writes it and runs once, plus one
-    scratch<char> remade(buffers);
-    for (std::int32_t index = 0; index < forward_.op_count; ++index)
-      for (const op_use& use : chain_.uses_of(at(index))) {
-        const std::int32_t storage = chain_.storage_of(use.buffer);
-        if (use.how != touch::writes) continue;
-        if (again_[index] != 0)
-          remade[storage] = 1;
-        else
-          kept[storage] = index + 1;
-      }
-    bool dropped = false;
-    for (std::int32_t index = 0; index < forward_.op_count; ++index) {
-      if (again_[index] == 0) continue;
-      for (const op_use& use : chain_.uses_of(at(index))) {
-        if (chain_.buffers[static_cast<std::size_t>(use.buffer)].persistent) continue;
-        const std::int32_t storage = chain_.storage_of(use.buffer);
-        if (kept[storage] > index + 1 || (kept[storage] > 0 && remade[storage] != 0)) {
-          again_[index] = 0;
-          dropped = true;
-        }
-      }
-    }
-    return dropped;
-  }
-  //! Nothing runs again whose results no backward and no other second run reads.
-  constexpr void keep_needed() {
-    scratch<char> needed(static_cast<std::int64_t>(chain_.buffers.size()));
-    for (const program& job : chain_.programs)
-      if (job.kind != job_kind::forward)
-        for (const op& one : chain_.ops_of(job))
-          for (const op_use& use : chain_.uses_of(one))
-            if (use.how == touch::reads) needed[chain_.storage_of(use.buffer)] = 1;
-    for (std::int32_t index = forward_.op_count - 1; index >= 0; --index) {
-      const op& one = at(index);
-      bool wanted = false;
-      for (const op_use& use : chain_.uses_of(one))
-        wanted = wanted || (use.how == touch::writes && needed[chain_.storage_of(use.buffer)] != 0);
-      if (!wanted) again_[index] = 0;
-      if (again_[index] == 0) continue;
-      for (const op_use& use : chain_.uses_of(one)) {
-        const std::int32_t storage = chain_.storage_of(use.buffer);
-        if (use.how == touch::writes) anew_[storage] = 1;
-        if (use.how == touch::reads) needed[storage] = 1;
-      }
-    }
+  constexpr void count(std::int64_t index, std::int32_t more) {
+    for (const op_use& use : chain_.uses_of(at(index)))
+      touching_[chain_.storage_of(use.buffer)] += more;
   }
 
   const program_chain& chain_;
-  const program& forward_;
-  scratch<char> again_;
-  scratch<char> anew_;
+  scratch<char> waits_;             // by op
+  scratch<std::int32_t> touching_;  // by storage: uses of those that wait
 };
 
 }  // namespace detail
@@ -107,41 +121,47 @@ class second_run {
 //! that stays overwrites what they read or write.
 template <class Marks>
 constexpr program_chain recompute(const program_chain& chain, const Marks& marks) {
-  program_chain made;
-  made.buffers = chain.buffers;
-  // Where the uses of a backward go: the buffer itself, or its second coming.
-  std::vector<std::int32_t> now(chain.buffers.size());
-  for (std::size_t at = 0; at < now.size(); ++at) now[at] = static_cast<std::int32_t>(at);
-  const auto copy = [&](const op& one, bool renewed) {
-    std::vector<op_use> touched;
-    for (op_use use : chain.uses_of(one)) {
-      if (renewed) use.buffer = now[static_cast<std::size_t>(use.buffer)];
-      touched.push_back(use);
-    }
-    made.add(one.name, viewed(touched), one);
-  };
+  detail::chain_copy to(chain);
   for (const program& job : chain.programs) {
     const bool backward = job.kind == job_kind::backward || job.kind == job_kind::backward_input;
     for (const program& forward : chain.programs) {
       if (!backward || forward.kind != job_kind::forward || forward.chunk != job.chunk) continue;
       const detail::second_run again(chain, forward, marks);
       if (!again.any()) continue;
-      // The storages first: views come after what they are views of.
-      for (std::size_t at = 0; at < chain.buffers.size(); ++at) {
-        const program_buffer& old = chain.buffers[at];
-        if (!again.anew(old.storage)) continue;
-        now[at] = old.storage == static_cast<std::int32_t>(at)
-                      ? made.buffer(old.name, old.bytes)
-                      : made.view(old.name, now[static_cast<std::size_t>(old.storage)]);
-      }
-      made.begin(job_kind::recompute, job.chunk);
+      to.renew(again);
+      to.made.begin(job_kind::recompute, job.chunk);
       for (std::int32_t at = 0; at < forward.op_count; ++at)
-        if (again.again(at)) copy(chain.ops_of(forward)[static_cast<std::size_t>(at)], true);
+        if (again.again(at)) to.add(chain.ops_of(forward)[static_cast<std::size_t>(at)], true);
     }
-    made.begin(job.kind, job.chunk);
-    for (const op& one : chain.ops_of(job)) copy(one, job.kind != job_kind::forward);
+    to.made.begin(job.kind, job.chunk);
+    for (const op& one : chain.ops_of(job)) to.add(one, job.kind != job_kind::forward);
   }
-  return made;
+  return to.made;
+}
+
+//! The same with no job for it: in backwards, each op right before the first that needs what it
+//! makes, so that of a stage's layers the activations of one come back at a time (Megatron-LM's
+//! recompute-modules). Where backwards are split, an op that the half for the weights alone needs
+//! runs there.
+template <class Marks>
+constexpr program_chain recompute_in_backward(const program_chain& chain, const Marks& marks) {
+  detail::chain_copy to(chain);
+  detail::late_runs late(chain);
+  for (const program& forward : chain.programs) {
+    if (forward.kind != job_kind::forward) continue;
+    const detail::second_run again(chain, forward, marks);
+    to.renew(again);
+    late.add(forward, again);
+  }
+  for (const program& job : chain.programs) {
+    const bool backward = job.kind != job_kind::forward;
+    to.made.begin(job.kind, job.chunk);
+    for (const op& one : chain.ops_of(job)) {
+      if (backward) late.before(one, [&](const op& again) { to.add(again, true); });
+      to.add(one, backward);
+    }
+  }
+  return to.made;
 }
 
 //! Marks all but messages: only what comes from outside is kept.

@@ -57,7 +57,7 @@ enum class context_exchange : std::uint8_t {
           //!< al. 2023)
 };
 
-//! What the score of a token's expert, which the router gives it, multiplies. The sum over a token's
+//! What the score of a token's expert, which the router gives it, multiplies. The sum over its
 //! experts is the same.
 enum class expert_scores : std::uint8_t {
   results,  //!< what the expert makes: kept for the score's gradient where the token is
