@@ -183,7 +183,7 @@ struct memory_command {
                        wanted,
                        forward_only,
                        gathers(),
-                       model.sums(where),
+                       model.copies_sums(where),
                        copies,
                        model_.head_pieces > 1,
                        needs(step, table, ranks, model.dealt(where))};

@@ -33,7 +33,7 @@ struct memory_table {
   shape sizes;
   bool forward_only = false;
   bool gathers = false;   //!< weights are dealt to replicas
-  bool sums = false;      //!< gradients are summed over replicas
+  bool sums = false;      //!< copies of gradients are summed over replicas
   bool offloads = false;  //!< some of what forwards save goes to the host
   bool in_pieces = false;  //!< the head is
   std::vector<rank_need> ranks;

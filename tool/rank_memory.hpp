@@ -31,8 +31,8 @@ std::vector<std::int64_t> stash_by_chunk(const placement& where, int rank, const
 
 //! What plans sum over replicas of stages, of each stage once, and over the two ends.
 struct summed_gradients {
-  std::vector<std::int64_t> bytes;  //!< of every stage
-  std::int64_t of_ends = 0;  //!< which the ranks of the first and of the last stage have both
+  std::vector<std::int64_t> bytes;  //!< of every stage's copies; 0: it is summed in place
+  std::int64_t of_ends = 0;         //!< the ranks of the first and of the last stage have both
   bool data_parallel = false;       //!< all ranks have replicas, not only those of two directions
 };
 

@@ -101,6 +101,10 @@ chain_maker transformer_ranks::chains(const placement& where) const {
 
 summed_gradients transformer_ranks::summed(const placement& where) const {
   summed_gradients made{.bytes = {}, .data_parallel = of_model.replicas > 1};
+  if (!copies_sums(where)) {
+    made.bytes.assign(static_cast<std::size_t>(where.stages()), 0);
+    return made;
+  }
   const auto refuse_large = [&](std::int64_t bytes, const std::string& of, const char* who) {
     if (bytes > lowering::most_bytes)
       throw bad_option("--layers", layers_text,
@@ -123,8 +127,8 @@ summed_gradients transformer_ranks::summed(const placement& where) const {
   return made;
 }
 
-bool transformer_ranks::sums(const placement& where) const {
-  return sums_stages(where) || sums_ends(where);
+bool transformer_ranks::copies_sums(const placement& where) const {
+  return of_model.model.bytes.gradient != 4 && (sums_stages(where) || sums_ends(where));
 }
 bool transformer_ranks::sums_stages(const placement& where) const {
   return !forward_only && (of_model.replicas > 1 || where.kind == placement_kind::bidirectional);

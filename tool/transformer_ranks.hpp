@@ -30,9 +30,9 @@ struct transformer_ranks {
   //! The maker outlives neither this nor `of_model`.
   chain_maker chains(const placement& where) const;
 
-  //! Whether gradients are summed over ranks.
-  bool sums(const placement& where) const;
-  //! In single precision, whatever gradients are in.
+  //! Whether copies of gradients are summed over ranks: in single precision, which those that are
+  //! in it need none for.
+  bool copies_sums(const placement& where) const;
   summed_gradients summed(const placement& where) const;
 
   //! Bytes of what goes from stage to stage.

@@ -82,6 +82,16 @@ TEST_CASE("copies of gradients that replicas sum have a column of their own, whe
                             "--vocabulary 1000 --data-parallel 3 --format json");
   CHECK(need(all, 0, "sums") == 4 * (2 * (12 * 512 * 512 + 13 * 512) + 1064 * 512));
   CHECK(need(all, 1, "sums") == 4 * (2 * (12 * 512 * 512 + 13 * 512) + 1002 * 512));
+  // Gradients in single precision are summed where they are, those of a table that both ends have,
+  // too: nothing is added to what one replica has.
+  for (const std::string precision : {"single", "mixed_wide_gradients", "fp8"})
+    for (const std::string name : {"1f1b", "dualpipe"})
+      for (const std::string head : {"", " --tied-head"}) {
+        const std::string in_place = "--precision " + precision + head;
+        CHECK_FALSE(columns(name, in_place + " --data-parallel 2"));
+        CHECK(run_json("memory " + name + two + in_place + " --data-parallel 2 --format json") ==
+              run_json("memory " + name + two + in_place + " --format json"));
+      }
   const auto refused = [&](const std::string& command) {
     const outcome ran = run("memory " + command);
     CHECK(ran.exit == 2);
