@@ -299,6 +299,11 @@ void step_options::add(CLI::App& command, bool sums, bool gathers) {
                   "Forwards before the first backward: standard or all (interleaved), half or "
                   "standard (interleaved_zb)")
       ->check(CLI::IsMember({"standard", "half", "all"}));
+  command
+      .add_option("--backwards", backwards,
+                  "Where groups are not all as long: groups (backwards as forwards) or early (the "
+                  "last chunk's as soon as they can be)")
+      ->check(CLI::IsMember({"groups", "early"}));
   command.add_option("--split", split, "Which backwards are split (zb_h1): full or partial")
       ->check(CLI::IsMember({"full", "partial"}));
   command
@@ -318,9 +323,10 @@ void step_options::add(CLI::App& command, bool sums, bool gathers) {
           "no sooner")
       ->check(CLI::Range(0, std::numeric_limits<int>::max() - 1).description(""));
   auto* file = command.add_option("--csv", csv, "A schedule in PyTorch's CSV instead of a name");
-  for (const char* other : {"NAME", "--ranks", "--microbatches", "--chunks", "--slices",
-                            "--placement", "--group", "--remainder", "--warmup", "--split",
-                            "--objective", "--variant", "--merge", "--recompute", "--offload"})
+  for (const char* other :
+       {"NAME", "--ranks", "--microbatches", "--chunks", "--slices", "--placement", "--group",
+        "--remainder", "--warmup", "--backwards", "--split", "--objective", "--variant", "--merge",
+        "--recompute", "--offload"})
     file->excludes(command.get_option(other));
   costs.add(command, {.windows = true, .pairs = true, .sums = sums, .gathers = gathers});
 }
@@ -334,6 +340,7 @@ schedule_options step_options::schedule() const {
   made.placement = schedule::spelt<placement_kind>(placement);
   made.remainder = schedule::spelt<schedule::remainder_kind>(remainder);
   made.warmup = schedule::spelt<schedule::warmup_kind>(warmup);
+  made.backwards = schedule::spelt<schedule::backwards_kind>(backwards);
   made.split = schedule::spelt<schedule::split_kind>(split);
   made.objective = schedule::spelt<schedule::objective_kind>(objective);
   made.merge = schedule::spelt<schedule::merge_kind>(merge);

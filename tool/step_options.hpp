@@ -93,6 +93,7 @@ struct step_options {
   std::string placement;
   std::string remainder;
   std::string warmup;
+  std::string backwards;
   std::string split;
   std::string objective;
   std::string merge = "none";

@@ -111,6 +111,10 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
       "--warmup", raw.warmup,
       "Forwards before the first backward: standard or all (interleaved) [standard], half "
       "or standard (interleaved_zb) [half]");
+  app.add_option("--backwards", raw.backwards,
+                 "Of groups that are not all as long (" + training_schedules("backwards") +
+                     "): groups, as forwards, or early, the last chunk's as soon as they can be "
+                     "[groups]");
   app.add_option("--split", raw.split, "Which backwards are split (zb_h1): full or partial [full]");
   app.add_option("--objective", raw.objective,
                  "What a search (" + training_schedules("objective") +
@@ -131,7 +135,7 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
                              "ranks, micro-batches and chunks are the file's");
   for (const char* other :
        {"--schedule", "--ranks", "--microbatches", "--slices", "--chunks", "--group", "--remainder",
-        "--warmup", "--split", "--objective", "--variant", "--merge"})
+        "--warmup", "--backwards", "--split", "--objective", "--variant", "--merge"})
     csv->excludes(app.get_option(other));
   app.add_option("--layers-per-rank", raw.layers_per_rank,
                  "Layers of each rank, embedding and head included, dealt to its chunks in turn: "

@@ -125,6 +125,7 @@ void typed_options::complete(options& made) const {
   stretto::schedule::options& told = made.pipeline.options;
   told.remainder = read_word<stretto::schedule::remainder_kind>("remainder", remainder);
   told.warmup = read_word<stretto::schedule::warmup_kind>("warmup", warmup);
+  told.backwards = read_word<stretto::schedule::backwards_kind>("backwards", backwards);
   told.split = read_word<stretto::schedule::split_kind>("split", split);
   told.objective = read_word<stretto::schedule::objective_kind>("objective", objective);
   told.merge = read_word<stretto::schedule::merge_kind>("merge", merge);

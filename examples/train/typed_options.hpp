@@ -14,7 +14,8 @@ struct typed_options {
   std::string recompute = "none";
   std::string offload = "none";
   std::string precision = "fp32";
-  std::string remainder, warmup, split, objective, merge;  // empty: the schedule's default
+  // Empty: the schedule's default.
+  std::string remainder, warmup, backwards, split, objective, merge;
   std::optional<std::string> machine;
   std::optional<std::string> csv;
   double deadline = 300;

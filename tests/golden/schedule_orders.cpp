@@ -29,6 +29,7 @@ struct entry {
   int group = -1;         //!< -1: the header does not say
   std::string remainder;  //!< empty: the header does not say
   std::string warmup;
+  std::string backwards;
   std::string split;
   std::string placement;
   bool refused = false;
@@ -64,6 +65,8 @@ entry read_header(const std::string& file, int line, const std::string& text) {
       read.remainder = value;
     else if (key == "warmup")
       read.warmup = value;
+    else if (key == "backwards")
+      read.backwards = value;
     else if (key == "split")
       read.split = value;
     else if (key == "placement")
@@ -130,6 +133,12 @@ bool set_options(const entry& asked, Schedule& schedule) {
     else
       return false;
   }
+  if (!asked.backwards.empty()) {
+    if constexpr (requires { schedule.backwards; })
+      schedule.backwards = backwards_kind::early;
+    else
+      return false;
+  }
   if (!asked.split.empty()) {
     if constexpr (requires { schedule.split; })
       schedule.split = asked.split == "partial" ? split_kind::partial : split_kind::full;
@@ -145,6 +154,7 @@ bool set_options(const entry& asked, Schedule& schedule) {
   return (asked.placement.empty() || asked.placement == "bidirectional") &&
          (asked.split.empty() || asked.split == "partial") &&
          (asked.remainder.empty() || asked.remainder == "last" || asked.remainder == "first") &&
+         (asked.backwards.empty() || asked.backwards == "early") &&
          (asked.warmup.empty() || asked.warmup == "all" || asked.warmup == "paired");
 }
 
@@ -218,6 +228,7 @@ TEST_CASE("the orders of Paddle, PyTorch, Megatron-LM, DeepSpeed and of papers' 
   const expectation files[] = {
       {"paddle_fthenb.txt", {37, 0, 0}},   {"paddle_1f1b.txt", {37, 4, 0}},
       {"paddle_vpp_dyn.txt", {111, 0, 0}}, {"paddle_vpp_static.txt", {69, 54, 0}},
+      {"paddle_vpp_unbalanced.txt", {8, 0, 0}},
       {"pytorch.txt", {126, 17, 0}},       {"megatron.txt", {149, 85, 34}},
       {"deepspeed.txt", {50, 0, 0}},       {"paddle_eager_1f1b.txt", {30, 7, 0}},
       {"paddle_zb_h1.txt", {37, 4, 0}},    {"pytorch_zero_bubble.txt", {194, 12, 0}},

@@ -50,7 +50,11 @@ std::vector<interleaved> variants(const interleaved&, const shape& sizes) {
   for (int group : groups_of(sizes))
     for (auto remainder : {remainder_kind::even, remainder_kind::first, remainder_kind::last})
       for (auto warmup : {warmup_kind::standard, warmup_kind::all})
-        all.push_back({.group = group, .remainder = remainder, .warmup = warmup});
+        for (auto backwards : {backwards_kind::groups, backwards_kind::early})
+          all.push_back({.group = group,
+                         .remainder = remainder,
+                         .warmup = warmup,
+                         .backwards = backwards});
   return all;
 }
 
@@ -58,7 +62,8 @@ std::vector<paired_1f1b> variants(const paired_1f1b&, const shape& sizes) {
   std::vector<paired_1f1b> all;
   for (int group : groups_of(sizes))
     for (auto remainder : {remainder_kind::even, remainder_kind::first, remainder_kind::last})
-      all.push_back({.group = group, .remainder = remainder});
+      for (auto backwards : {backwards_kind::groups, backwards_kind::early})
+        all.push_back({.group = group, .remainder = remainder, .backwards = backwards});
   return all;
 }
 
@@ -77,7 +82,8 @@ std::vector<interleaved_zb> variants(const interleaved_zb&, const shape& sizes) 
   std::vector<interleaved_zb> all;
   for (int group : groups_of(sizes))
     for (auto warmup : {warmup_kind::half, warmup_kind::standard})
-      all.push_back({.group = group, .warmup = warmup});
+      for (auto backwards : {backwards_kind::groups, backwards_kind::early})
+        all.push_back({.group = group, .warmup = warmup, .backwards = backwards});
   return all;
 }
 

@@ -23,6 +23,7 @@ TEST_CASE("a comparison's schedule with options is what these make of it elsewhe
       {"interleaved:group=8", "interleaved --group 8 --chunks 2"},
       {"interleaved:group=16,warmup=all", "interleaved --group 16 --warmup all --chunks 2"},
       {"interleaved_zb:warmup=standard", "interleaved_zb --warmup standard --chunks 2"},
+      {"interleaved:backwards=early", "interleaved --backwards early --chunks 2"},
       {"interleaved:group=5,remainder=last", "interleaved --group 5 --remainder last --chunks 2"},
       {"zbv_greedy:variant=2", "zbv_greedy --variant 2 --chunks 2"},
       {"v_auto:variant=0,merge=shortest", "v_auto --variant 0 --merge shortest --chunks 2"},
@@ -91,7 +92,7 @@ TEST_CASE("what a schedule cannot be told is refused, by name") {
         refusal("interleaved:warmup=some: warmup is standard, half or all, not 'some'"));
   CHECK(said("1f1b:group=2") == refusal("1f1b:group=2: 1f1b has no option group; it has merge"));
   CHECK(said("interleaved:grp=2") == refusal("interleaved:grp=2: interleaved has no option grp; it "
-                                             "has group, remainder, warmup, merge"));
+                                             "has group, remainder, warmup, backwards, merge"));
   CHECK(said("interleaved:group=2,group=3") ==
         refusal("interleaved:group=2,group=3: group is told twice"));
   for (const char* wrong : {"interleaved:", "interleaved:group", "interleaved:group=",

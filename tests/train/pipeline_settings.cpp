@@ -81,6 +81,7 @@ TEST_CASE("what makes no pipeline is refused by name, value and rule") {
           "1, at least 2)");
   CHECK(training_schedules().find("inference") == std::string::npos);
   CHECK(training_schedules("remainder") == "kfkb, paired_1f1b, interleaved");
+  CHECK(training_schedules("backwards") == "paired_1f1b, interleaved, interleaved_zb");
   CHECK(training_schedules("objective") == "zb_auto, zbv_greedy, v_auto");
 
   learning_settings wrong = learning();

@@ -242,6 +242,7 @@ TEST_CASE("the order that trains is that of the schedule as it is told") {
   } cases[] = {{"zb_h1 --ranks 4 --microbatches 7", " --split partial"},
                {"interleaved --ranks 2 --chunks 2 --group 3 --microbatches 7", " --remainder last"},
                {"interleaved --ranks 2 --chunks 2 --microbatches 7", " --warmup all"},
+               {"interleaved --ranks 2 --chunks 2 --microbatches 7", " --backwards early"},
                {"zb_h1 --ranks 3 --microbatches 7", " --merge adjacent"}};
   for (const auto& one : cases) {
     INFO(one.schedule, one.option);
@@ -300,6 +301,7 @@ TEST_CASE("help names every option, and is no error") {
                              "--split",
                              "--csv",
                              "--warmup",
+                             "--backwards",
                              "--remainder",
                              "--overlap",
                              "--transport-capacity",
@@ -375,6 +377,7 @@ TEST_CASE("wrong input: exit 2, one line with option, value and rule; nothing is
       {"--pieces 3", "--pieces 3: ops are cut in the order in_pieces alone, and --ops is whole"},
       {"--remainder middle", "--remainder middle: expected even, first or last"},
       {"--warmup 3", "--warmup 3: expected standard, half or all"},
+      {"--backwards late", "--backwards late: expected groups or early"},
       {"--schedule interleaved_zb --warmup all",
        "--warmup all: interleaved has the warm-ups standard and all, interleaved_zb half and "
        "standard"},

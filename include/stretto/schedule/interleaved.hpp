@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "stretto/schedule/concept.hpp"
+#include "stretto/schedule/parts/backward_walk.hpp"
 #include "stretto/schedule/parts/microbatch_groups.hpp"
 
 namespace stretto::schedule {
@@ -31,6 +32,7 @@ struct interleaved {
   int group = 0;
   remainder_kind remainder = remainder_kind::even;
   warmup_kind warmup = warmup_kind::standard;
+  backwards_kind backwards = backwards_kind::groups;
   placement_kind placement = placement_kind::looped;
 
   constexpr placement_kind placed() const { return placement; }
@@ -57,14 +59,16 @@ struct interleaved {
     const bool paired = warmup == warmup_kind::paired;
     for (int rank = 0; rank < sizes.ranks; ++rank) {
       int forwards = 0;
-      int backwards = 0;
+      int back = 0;
+      backward_walk walk(groups, backwards);
       const auto forward = [&](bool in_pair = false) {
         const auto visit = groups.at(forwards++);
         out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, visit.slice,
                         job_kind::forward, in_pair});
       };
       const auto backward = [&] {
-        const auto visit = groups.back_at(backwards++);
+        const auto visit = walk.next();
+        ++back;
         out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, visit.slice,
                         job_kind::backward});
       };
@@ -87,7 +91,7 @@ struct interleaved {
       // 4. Steady over the forwards that are left.
       while (forwards < steps) round();
       // 5. Cool-down: the backwards that are left.
-      while (backwards < steps) backward();
+      while (back < steps) backward();
     }
     return {};
   }

@@ -4,6 +4,7 @@
 
 #include "stretto/schedule/concept.hpp"
 #include "stretto/schedule/interleaved.hpp"
+#include "stretto/schedule/parts/backward_walk.hpp"
 #include "stretto/schedule/parts/late_weights.hpp"
 #include "stretto/schedule/parts/microbatch_groups.hpp"
 
@@ -23,6 +24,7 @@ struct interleaved_zb {
   //! m; what does not fill a group goes evenly into the others.
   int group = 0;
   warmup_kind warmup = warmup_kind::half;  //!< or standard
+  backwards_kind backwards = backwards_kind::groups;
 
   constexpr placement_kind placed() const { return placement_kind::looped; }
   constexpr verdict supports(const shape& sizes) const {
@@ -44,8 +46,9 @@ struct interleaved_zb {
         out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, visit.slice,
                         job_kind::forward});
       };
-      const auto backward = [&](int step, job_kind kind) {
-        const auto visit = groups.back_at(step);
+      backward_walk inputs(groups, backwards), weights(groups, backwards);
+      const auto backward = [&](backward_walk& walk, job_kind kind) {
+        const auto visit = walk.next();
         out.push(rank, {where.stage_of(rank, visit.chunk), visit.microbatch, visit.slice, kind});
       };
       // w = (v - 1) g k + (p - 1 - r) + k, or 2 (p - 1 - r), with g the length of the first group:
@@ -61,13 +64,13 @@ struct interleaved_zb {
       // 2. m v k backwards for the input, each followed by the one for the weights of `late` rounds
       //    before and the next forward, as far as there are any.
       for (int k = 0; k < steps; ++k) {
-        backward(k, job_kind::backward_input);
-        if (k >= late) backward(k - late, job_kind::backward_weight);
+        backward(inputs, job_kind::backward_input);
+        if (k >= late) backward(weights, job_kind::backward_weight);
         if (k + ahead < steps) forward(k + ahead);
       }
       // 3. The weights that are left.
       for (int k = late < steps ? steps - late : 0; k < steps; ++k)
-        backward(k, job_kind::backward_weight);
+        backward(weights, job_kind::backward_weight);
     }
     return {};
   }

@@ -20,6 +20,7 @@ struct options {
   std::optional<int> group{};
   std::optional<remainder_kind> remainder{};
   std::optional<warmup_kind> warmup{};
+  std::optional<backwards_kind> backwards{};
   std::optional<split_kind> split{};
   std::optional<objective_kind> objective{};
   std::optional<int> variant{};
@@ -52,6 +53,10 @@ inline constexpr std::array spellings<warmup_kind>{
     spelling<warmup_kind>{"standard", warmup_kind::standard},
     spelling<warmup_kind>{"half", warmup_kind::half},
     spelling<warmup_kind>{"all", warmup_kind::all}};
+template <>
+inline constexpr std::array spellings<backwards_kind>{
+    spelling<backwards_kind>{"groups", backwards_kind::groups},
+    spelling<backwards_kind>{"early", backwards_kind::early}};
 template <>
 inline constexpr std::array spellings<split_kind>{
     spelling<split_kind>{"full", split_kind::full},
@@ -94,6 +99,8 @@ constexpr void for_each_option(const Visitor& visit) {
   visit("remainder", &options::remainder,
         [](auto& one) -> decltype((one.remainder)) { return one.remainder; });
   visit("warmup", &options::warmup, [](auto& one) -> decltype((one.warmup)) { return one.warmup; });
+  visit("backwards", &options::backwards,
+        [](auto& one) -> decltype((one.backwards)) { return one.backwards; });
   visit("split", &options::split, [](auto& one) -> decltype((one.split)) { return one.split; });
   visit("objective", &options::objective,
         [](auto& one) -> decltype((one.objective)) { return one.objective; });

@@ -16,9 +16,10 @@ namespace stretto::schedule {
 //! 1F1B with backward-forward overlap, without the warm-up.
 struct paired_1f1b {
   static constexpr std::string_view name = "paired_1f1b";
-  //! Micro-batches per group, and what does not fill one: as interleaved has them.
+  //! Micro-batches per group, what does not fill one, and then backwards: as interleaved has them.
   int group = 0;
   remainder_kind remainder = remainder_kind::even;
+  backwards_kind backwards = backwards_kind::groups;
 
   constexpr placement_kind placed() const { return order().placed(); }
   constexpr verdict supports(const shape& sizes) const { return order().supports(sizes); }
@@ -29,7 +30,10 @@ struct paired_1f1b {
 
  private:
   constexpr interleaved order() const {
-    return {.group = group, .remainder = remainder, .warmup = warmup_kind::paired};
+    return {.group = group,
+            .remainder = remainder,
+            .warmup = warmup_kind::paired,
+            .backwards = backwards};
   }
 };
 
