@@ -130,6 +130,15 @@ void transformer_options::add_state(CLI::App& command) {
                   "optimizer keeps; each gathers a stage's before it uses them (ZeRO-3, FSDP; "
                   "default 1: each has all)")
       ->check(CLI::Range(1, most_replicas).description(""));
+  command
+      .add_option("--gradient-bytes", gradient_bytes,
+                  "Of a weight's gradient, 2 or 4 (default: as --precision has it)")
+      ->check(CLI::IsMember({2, 4}).description(""));
+  command
+      .add_option("--optimizer-bytes", optimizer_bytes,
+                  "Of all that the optimizer keeps of a weight, master weight and moments (default: "
+                  "as --precision has it)")
+      ->check(CLI::Range(0, 64).description(""));
 }
 
 void transformer_options::add_dense(CLI::App& command) {
@@ -160,6 +169,8 @@ void transformer_options::settle(int count, const std::string& layers_text, int 
                 : precision == "single" ? single_precision
                 : precision == "fp8"    ? fp8_precision
                                         : mixed_precision_wide_gradients;
+  model.bytes.gradient = gradient_bytes.value_or(static_cast<int>(model.bytes.gradient));
+  model.bytes.optimizer = optimizer_bytes.value_or(static_cast<int>(model.bytes.optimizer));
   model.layers = layers == "llama" ? architecture::llama : architecture::gpt;
   model.attention = attention == "fused" ? attention_kernel::fused : attention_kernel::plain;
   if (scored == "activations") model.experts.scores = expert_scores::activations;

@@ -30,11 +30,13 @@ struct transformer_options {
   std::string exchange = "gather";
   std::string scored = "results";
   std::optional<int> data_parallel;
+  std::optional<int> gradient_bytes, optimizer_bytes;
   int replicas = 1;  //!< whose gradients are summed: so many, or as something is dealt among, each
                      //!< time as many as share a sequence
 
   void add(CLI::App& command);
-  //! --data-parallel, --optimizer-shards and --weight-shards, which matter to what holds weights.
+  //! --data-parallel, --optimizer-shards, --weight-shards, --gradient-bytes and --optimizer-bytes,
+  //! which matter to what holds weights.
   void add_state(CLI::App& command);
   //! --dense-layers and --dense-feed-forward, which matter where all layers of a model are.
   void add_dense(CLI::App& command);

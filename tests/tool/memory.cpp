@@ -66,6 +66,10 @@ TEST_CASE("1F1B keeps a share of the model less on each rank") {
     CHECK(8 * of(wide, rank, "state") == 9 * of(all, rank, "state"));
     CHECK(of(wide, rank, "activations") == of(all, rank, "activations"));
   }
+  CHECK(run_json("memory 1f1b" + gpt + "--gradient-bytes 4") == wide);
+  const json narrow = run_json("memory 1f1b" + gpt + "--gradient-bytes 4 --optimizer-bytes 8");
+  for (std::size_t rank = 0; rank < 8; ++rank)  // moments in half precision: 14 bytes a weight
+    CHECK(8 * of(narrow, rank, "state") == 7 * of(all, rank, "state"));
   const json replicas = run_json("memory 1f1b" + gpt + "--data-parallel 8");
   const json dealt = run_json("memory 1f1b" + gpt + "--optimizer-shards 8");
   for (std::size_t rank = 0; rank < 8; ++rank) {  // 4 + 12 / 8 of 16 bytes a weight, rounded up
@@ -517,6 +521,8 @@ TEST_CASE("wrong models: exit 2, one line with option and rule") {
           {"--layers '|Et*2|t*2L|'",
            "has embedding or head on another than the first and the last stage"},
           {"--precision half", "--precision"},
+          {"--gradient-bytes 3", "--gradient-bytes"},
+          {"--optimizer-bytes -1", "--optimizer-bytes -1"},
           {"--slices 2", "--slices 2: 1f1b does not serve this"},
           {"--slices 3", "--slices 3: --sequence 1024 is no multiple of it"},
           {"--kv-heads 3", "--kv-heads 3: --heads is no multiple of it"},

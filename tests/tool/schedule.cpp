@@ -56,7 +56,7 @@ TEST_CASE("list names the schedules") {
   for (const char* name : {"gpipe ", "1f1b ", "interleaved ", "inference "})
     CHECK(ran.out.find(name) != std::string::npos);
   CHECK(ran.out.find("\ninterleaved_zb  any number of chunks, any number of slices; takes --group "
-                     "--warmup\n") != std::string::npos);
+                     "--warmup --backwards\n") != std::string::npos);
 }
 
 TEST_CASE("csv is what PyTorch writes for the same schedule, byte for byte") {
