@@ -109,7 +109,7 @@ void add_pipeline(CLI::App& app, options& made, typed_options& raw) {
                      "): even, first or last [even]");
   app.add_option(
       "--warmup", raw.warmup,
-      "Forwards before the first backward: standard or all (interleaved) [standard], half "
+      "Forwards before the first backward: standard, half or all (interleaved) [standard], half "
       "or standard (interleaved_zb) [half]");
   app.add_option("--backwards", raw.backwards,
                  "Of groups that are not all as long (" + training_schedules("backwards") +

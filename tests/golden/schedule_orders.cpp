@@ -129,7 +129,9 @@ bool set_options(const entry& asked, Schedule& schedule) {
   }
   if (!asked.warmup.empty()) {
     if constexpr (requires { schedule.warmup; })
-      schedule.warmup = asked.warmup == "all" ? warmup_kind::all : warmup_kind::paired;
+      schedule.warmup = asked.warmup == "all"    ? warmup_kind::all
+                        : asked.warmup == "half" ? warmup_kind::half
+                                                 : warmup_kind::paired;
     else
       return false;
   }
@@ -155,7 +157,8 @@ bool set_options(const entry& asked, Schedule& schedule) {
          (asked.split.empty() || asked.split == "partial") &&
          (asked.remainder.empty() || asked.remainder == "last" || asked.remainder == "first") &&
          (asked.backwards.empty() || asked.backwards == "early") &&
-         (asked.warmup.empty() || asked.warmup == "all" || asked.warmup == "paired");
+         (asked.warmup.empty() || asked.warmup == "all" || asked.warmup == "half" ||
+          asked.warmup == "paired");
 }
 
 //! Where the orders first differ; empty when they do not.
@@ -229,6 +232,7 @@ TEST_CASE("the orders of Paddle, PyTorch, Megatron-LM, DeepSpeed and of papers' 
       {"paddle_fthenb.txt", {37, 0, 0}},   {"paddle_1f1b.txt", {37, 4, 0}},
       {"paddle_vpp_dyn.txt", {111, 0, 0}}, {"paddle_vpp_static.txt", {69, 54, 0}},
       {"paddle_vpp_unbalanced.txt", {8, 0, 0}},
+      {"paddle_vpp_balanced_memory.txt", {9, 0, 0}},
       {"pytorch.txt", {126, 17, 0}},       {"megatron.txt", {149, 85, 34}},
       {"deepspeed.txt", {50, 0, 0}},       {"paddle_eager_1f1b.txt", {30, 7, 0}},
       {"paddle_zb_h1.txt", {37, 4, 0}},    {"pytorch_zero_bubble.txt", {194, 12, 0}},

@@ -59,11 +59,13 @@ long live_orders(const shape& sizes) {
   const stretto::job_table table(sizes.ranks, sizes.chunks);
   for (int group = 0; group <= sizes.microbatches; ++group)
     for (auto remainder : {remainder_kind::even, remainder_kind::first, remainder_kind::last})
-      for (int other = 0; other < 4; ++other) {
+      for (int other = 0; other < 6; ++other) {
         const interleaved schedule{
             .group = group,
             .remainder = remainder,
-            .warmup = other < 2 ? warmup_kind::standard : warmup_kind::paired,
+            .warmup = other < 2   ? warmup_kind::standard
+                      : other < 4 ? warmup_kind::paired
+                                  : warmup_kind::half,
             .backwards = other % 2 == 0 ? backwards_kind::groups : backwards_kind::early};
         if (!schedule.supports(sizes)) continue;
         INFO(words(sizes), " group ", group, " remainder ", static_cast<int>(remainder), ", ",
@@ -85,12 +87,12 @@ long live_orders(const shape& sizes) {
 TEST_CASE("interleaved: live whatever the group, the remainder and the warm-up") {
   long orders = 0;
   for_each_shape(10, 40, 5, [&](const shape& sizes) { orders += live_orders(sizes); });
-  CHECK(orders == 2 * 208950);
+  CHECK(orders == 3 * 208950);
   orders = 0;
   for_each_shape(9, 12, 4, [&](shape sizes) {
     for (sizes.slices = 2; sizes.slices <= 9; ++sizes.slices) orders += live_orders(sizes);
   });
-  CHECK(orders == 2 * 145050);
+  CHECK(orders == 435228);
 }
 
 TEST_CASE("interleaved: with nothing left over, the remainder's place does not matter") {
@@ -180,6 +182,37 @@ TEST_CASE("early backwards of the last chunk: never longer, mostly shorter, and 
   }
   CHECK(compared > 15000);
   CHECK(4 * shorter > compared / 2);
+}
+
+TEST_CASE("interleaved: without hops the half warm-up is never longer, and keeps less") {
+  std::mt19937 random(9);
+  const auto between = [&](int least, int most) {
+    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
+  };
+  int compared = 0, less = 0;
+  for (int round = 0; round < 8000; ++round) {
+    shape sizes{.ranks = between(1, 8), .microbatches = 1, .chunks = between(1, 4)};
+    sizes.microbatches = between(1, 5 * sizes.ranks);
+    const stretto::unit_costs costs{.forward = between(1, 12),
+                                    .backward_input = between(1, 12),
+                                    .backward_weight = between(1, 12),
+                                    .memory_forward = 1,
+                                    .memory_backward_weight = -1};
+    interleaved schedule{.group = round % 3 == 0 ? between(1, sizes.microbatches) : 0,
+                         .remainder = static_cast<remainder_kind>(between(0, 2)),
+                         .backwards = static_cast<backwards_kind>(between(0, 1))};
+    if (!schedule.supports(sizes)) continue;
+    INFO(words(sizes), " group ", schedule.group, " round ", round);
+    const auto [length, peak] = length_and_peak(schedule, sizes, costs);
+    schedule.warmup = warmup_kind::half;
+    const auto [half_length, half_peak] = length_and_peak(schedule, sizes, costs);
+    CHECK(half_length <= length);
+    CHECK(half_peak <= peak);
+    ++compared;
+    less += half_peak < peak ? 1 : 0;
+  }
+  CHECK(compared > 5000);
+  CHECK(3 * less > 2 * compared);
 }
 
 TEST_CASE("interleaved with early backwards is as short as Paddle's for unbalanced micro-batches") {

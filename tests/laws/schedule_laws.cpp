@@ -49,7 +49,7 @@ std::vector<interleaved> variants(const interleaved&, const shape& sizes) {
   std::vector<interleaved> all{{.placement = wave}};
   for (int group : groups_of(sizes))
     for (auto remainder : {remainder_kind::even, remainder_kind::first, remainder_kind::last})
-      for (auto warmup : {warmup_kind::standard, warmup_kind::all})
+      for (auto warmup : {warmup_kind::standard, warmup_kind::half, warmup_kind::all})
         for (auto backwards : {backwards_kind::groups, backwards_kind::early})
           all.push_back({.group = group,
                          .remainder = remainder,

@@ -323,10 +323,8 @@ TEST_CASE("wrong input: exit 2 and one line that names option, value and rule") 
        {"--layers 3,4: misassigned: layers per rank, dealt round robin to its chunks, are not for",
         "a bidirectional placement: say those of every stage (table:...), or how many there are "
         "(even:N, balanced:N)"}},
-      {"schedule interleaved --ranks 2 --microbatches 2 --warmup half",
-       {"--warmup half: interleaved", "standard and all, interleaved_zb half and standard"}},
       {"schedule interleaved_zb --ranks 2 --microbatches 2 --warmup all",
-       {"--warmup all: interleaved_zb", "standard and all, interleaved_zb half and standard"}},
+       {"--warmup all: interleaved_zb", "has the warm-ups half and standard"}},
       {"schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --group 3",
        {"--group 3", "fewer micro-batches, or slices of them, than ranks"}},
       {"schedule interleaved --ranks 4 --microbatches 8 --chunks 2 --group 9",

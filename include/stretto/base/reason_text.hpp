@@ -27,7 +27,7 @@ constexpr std::string_view describe(reason why) {
     case reason::group_above_microbatches: return "a group cannot exceed the micro-batches";
     case reason::placement_not_served: return "it is not made for this placement";
     case reason::warmup_not_served:
-      return "interleaved has the warm-ups standard and all, interleaved_zb half and standard";
+      return "interleaved_zb has the warm-ups half and standard";
     case reason::not_dealt_both_ways:
       return "layers per rank, dealt round robin to its chunks, are not for a bidirectional "
              "placement: "

@@ -13,7 +13,9 @@ namespace stretto::schedule {
 //! its other chunks.
 enum class warmup_kind : std::uint8_t {
   standard,  //!< two for each rank that follows, which keep the pipeline full (Megatron-LM)
-  half,      //!< one for each: enough with split backwards where messages take no time (PyTorch)
+  half,      //!< one for each: enough where messages take no time, and p - 1 chunks' micro-batches
+             //!< less to keep (PyTorch, of split backwards; of whole ones, in one group, Paddle's
+             //!< VPPFhenBInBalancedMemory)
   paired,    //!< one more than standard, so that the forward and the backward of a round do not
              //!< need each other and run as one node (Megatron-LM's combined 1F1B, which overlaps
              //!< them)
@@ -40,7 +42,6 @@ struct interleaved {
     // On a wave the last stage is on rank 0 when v is even: the warm-up would slope the wrong way.
     if (placement != placement_kind::looped)
       return refuse(fault::unsupported, reason::placement_not_served);
-    if (warmup == warmup_kind::half) return refuse(fault::unsupported, reason::warmup_not_served);
     verdict sound = positive_or_refuse(sizes);
     if (sound) sound = group_or_refuse(sizes, group);
     if (sound && group > 0 && leads_too_late(sizes, groups_of(sizes)))
@@ -107,18 +108,22 @@ struct interleaved {
 
   //! One more forward before the first backward for pairs, whose outputs leave at their end.
   constexpr int more() const { return warmup == warmup_kind::paired ? 1 : 0; }
-  //! By how many rounds rank 0's backwards run ahead of the last rank's: two for each rank between,
-  //! and the slices that stand before a micro-batch's last, which is the first to come back.
-  static constexpr int run_ahead(const shape& sizes) {
-    return 2 * (sizes.ranks - 1) + sizes.slices - 1;
+  //! Forwards for each rank that follows.
+  constexpr int for_each() const { return warmup == warmup_kind::half ? 1 : 2; }
+  //! By how many rounds rank 0's backwards run ahead of the last rank's: as many for each rank
+  //! between, and the slices that stand before a micro-batch's last, which is the first to come
+  //! back.
+  constexpr int run_ahead(const shape& sizes) const {
+    return for_each() * (sizes.ranks - 1) + sizes.slices - 1;
   }
 
   //! w = min(m v k, (v - 1) g k + 2 (p - 1 - r) + k - 1), with g the length of the first group: its
-  //! first micro-batch goes through the rank's chunks, then two steps for each rank that follows.
+  //! first micro-batch goes through the rank's chunks, then two steps for each rank that follows,
+  //! or one.
   constexpr int warmup_steps(const shape& sizes, const microbatch_groups& groups, int rank) const {
     if (warmup == warmup_kind::all) return groups.steps();
-    const int wanted =
-        (sizes.chunks - 1) * groups.first * sizes.slices + run_ahead(sizes) - 2 * rank + more();
+    const int wanted = (sizes.chunks - 1) * groups.first * sizes.slices + run_ahead(sizes) -
+                       for_each() * rank + more();
     return wanted < groups.steps() ? wanted : groups.steps();
   }
 
