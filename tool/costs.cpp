@@ -86,6 +86,9 @@ struct costs_command {
     of_model.refuse_long_ring(1 + of_model.model.further_tokens);
     slices_ = of_slices.cut(of_model.model);
     recompute.settle(of_model.model, static_cast<int>(slices_.size()));
+    if (recompute.by_some_layers())
+      throw bad_option("--recompute", recompute.text(),
+                       "which layers are the first of a stage is not known here");
     on_ = of_machine.settle();
     of_model.refuse_machine(on_);
     if (host_link > 0) on_.to_host = host_link;

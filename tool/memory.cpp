@@ -231,8 +231,9 @@ struct memory_command {
   memory::recompute_window window() const {
     if (!recompute.apart()) {
       const std::string why = !recompute.any()        ? "has a meaning only with --recompute"
-                              : recompute.by_layers() ? "does not go with --recompute layers"
-                                                      : "does not go with --recompute-inside";
+                              : recompute.by_layers()
+                                  ? "does not go with --recompute " + recompute.text()
+                                  : "does not go with --recompute-inside";
       if (recompute_period)
         throw bad_option("--recompute-of", std::to_string(*recompute_period), why);
       if (recompute_count)

@@ -48,11 +48,12 @@ void recomputation::add(CLI::App& command, const std::string& where) {
                   "What forwards do not keep and do again" + where +
                       ": none, full (of a stage, whose activations are then there at once), layers "
                       "(each of them in its backward, right before its own: of one at a time they "
-                      "are there), or some of attention (scores, softmax, dropout, and what is "
-                      "gathered for them), norms (with latent attention also the queries, keys and "
-                      "values that it makes of theirs), activations (GELU or SwiGLU, of experts "
-                      "too), feed-forward (from its norm on; of experts also the tokens' way to "
-                      "them): norms,activations")
+                      "are there), layers:4 (so many of each stage, the first), or some of "
+                      "attention (scores, softmax, dropout, and what is gathered for them), norms "
+                      "(with latent attention also the queries, keys and values that it makes of "
+                      "theirs), activations (GELU or SwiGLU, of experts too), feed-forward "
+                      "(from its norm on; of experts also the tokens' way to them): "
+                      "norms,activations")
       ->capture_default_str();
   command.add_flag("--recompute-inside", inside_,
                    "In backwards, each op right before one needs it, so that one layer's "
@@ -66,16 +67,31 @@ std::vector<std::string> recomputation::words() const {
   return made;
 }
 
+layers_again recomputation::again() const {
+  if (!by_layers()) return {};
+  return by_some_layers() ? layers_again{some_layers()} : layers_again::each();
+}
+
+std::int64_t recomputation::some_layers() const {
+  const std::string digits = text_.substr(text_.find(':') + 1);
+  const bool number = !digits.empty() && digits.size() <= 6 &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+  if (!number || std::stoll(digits) == 0)
+    throw bad_option("--recompute", text_, "expected a number of layers, from 1 to 999999");
+  return std::stoll(digits);
+}
+
 void recomputation::settle(const transformer& model, int slices) const {
-  const bool alone = text_ == "none" || text_ == "full" || text_ == "layers";
+  const bool alone = text_ == "none" || text_ == "full" || by_layers();
+  if (by_some_layers()) (void)some_layers();
   std::vector<std::string> before;
   for (const std::string& word : words()) {
     if (!alone && find(word) == nullptr) {
-      const bool known_alone = word == "none" || word == "full" || word == "layers";
+      const bool known_alone = word == "none" || word == "full" || word.starts_with("layers");
       throw bad_option("--recompute", text_,
                        known_alone ? word + " goes with no other"
-                                   : "expected none, full, layers, or some of attention, norms, "
-                                     "activations, feed-forward");
+                                   : "expected none, full, layers, layers:N, or some of attention, "
+                                     "norms, activations, feed-forward");
     }
     if (std::ranges::find(before, word) != before.end())
       throw bad_option("--recompute", text_, "has " + word + " twice");

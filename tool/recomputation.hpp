@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,17 @@ class recomputation {
   bool any() const { return text_ != "none"; }
   //! It is a job of its own, and not a part of backwards.
   bool apart() const { return any() && !inside_ && !by_layers(); }
-  //! In backwards each layer runs again before its own.
-  bool by_layers() const { return text_ == "layers"; }
-  layers_again again() const { return by_layers() ? layers_again::each : layers_again::none; }
+  //! In backwards layers run again, each before its own, all or some of a stage.
+  bool by_layers() const { return text_ == "layers" || by_some_layers(); }
+  bool by_some_layers() const { return text_.starts_with("layers:"); }
+  layers_again again() const;
   //! The chain with a second run of such ops, before backwards or in them.
   program_chain of(const program_chain& chain) const;
 
  private:
   std::vector<std::string> words() const;
+  //! @throws bad_option of what is no number
+  std::int64_t some_layers() const;
 
   std::string text_ = "none";
   bool inside_ = false;

@@ -296,8 +296,8 @@ void step_options::add(CLI::App& command, bool sums, bool gathers) {
       ->check(CLI::IsMember({"even", "first", "last"}));
   command
       .add_option("--warmup", warmup,
-                  "Forwards before the first backward: standard, half or all (interleaved), half or "
-                  "standard (interleaved_zb)")
+                  "Forwards before the first backward: standard, half or all (interleaved), half "
+                  "or standard (interleaved_zb)")
       ->check(CLI::IsMember({"standard", "half", "all"}));
   command
       .add_option("--backwards", backwards,

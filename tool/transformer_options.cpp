@@ -136,8 +136,8 @@ void transformer_options::add_state(CLI::App& command) {
       ->check(CLI::IsMember({2, 4}).description(""));
   command
       .add_option("--optimizer-bytes", optimizer_bytes,
-                  "Of all that the optimizer keeps of a weight, master weight and moments (default: "
-                  "as --precision has it)")
+                  "Of all that the optimizer keeps of a weight, master weight and moments "
+                  "(default: as --precision has it)")
       ->check(CLI::Range(0, 64).description(""));
 }
 

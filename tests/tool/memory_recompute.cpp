@@ -92,13 +92,18 @@ TEST_CASE("inside a backward what runs again comes back layer by layer") {
 TEST_CASE("what runs again is told by words that go together") {
   tool_tests::check_refused(
       "memory 1f1b --ranks 2 --microbatches 2 --layers 4",
-      {{"--recompute some", "--recompute some: expected none, full, layers, or some of attention"},
+      {{"--recompute some", "--recompute some: expected none, full, layers, layers:N, or some of"},
        {"--recompute norms,some", "--recompute norms,some: expected none"},
        {"--recompute norms,full", "--recompute norms,full: full goes with no other"},
        {"--recompute none,norms", "--recompute none,norms: none goes with no other"},
        {"--recompute norms,norms", "--recompute norms,norms: has norms twice"},
        {"--recompute norms,", "--recompute norms,: has an empty word"},
        {"--recompute ,norms", "--recompute ,norms: expected none"},
+       {"--recompute layers,norms", "--recompute layers,norms: layers goes with no other"},
+       {"--recompute layers:", "--recompute layers:: expected a number of layers, from 1"},
+       {"--recompute layers:0", "--recompute layers:0: expected a number of layers, from 1"},
+       {"--recompute layers:2x", "--recompute layers:2x: expected a number of layers, from 1"},
+       {"--recompute layers:2,norms", "--recompute layers:2,norms: expected a number of layers"},
        {"--recompute norms,attention --attention fused",
         "--recompute norms,attention: --attention fused keeps none of that"},
        {"--recompute-inside", "--recompute-inside: has a meaning only with --recompute"},
@@ -130,6 +135,13 @@ TEST_CASE("layer by layer all that is kept is inputs, and what is brought back i
   CHECK(of(layers[1], "working") < 2 * layer);
   CHECK(of(layers[1], "total") * 2 < of(full[1], "total") - of(full[1], "state") +
                                          2 * of(full[1], "state"));
+  // Of some of a stage's layers, the others keep all.
+  const json two = told("layers:2"), eight = told("layers:8");
+  CHECK(of(two[1], "saved") == 3 * (6 * layer + input));
+  CHECK(eight == layers);
+  CHECK(told("layers:100") == layers);
+  CHECK(run("costs --layers 4 --recompute layers:2").err ==
+        "stretto: --recompute layers:2: which layers are the first of a stage is not known here\n");
   // By layer's costs a step is told to take as much, and the forwards again.
   const test_support::temporary file("layers.json");
   const auto compared = [&](const std::string& what) {

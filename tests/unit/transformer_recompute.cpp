@@ -72,11 +72,11 @@ TEST_CASE("where backwards run layers again, one is there at a time, of which it
     for (const bool split : {false, true}) {
       CAPTURE(model.tensor_parallel);
       const std::int64_t input = model.tokens() * 512 * 2 / model.tensor_parallel;
-      const auto once = measured_chain(chain(model, 6, split, layers_again::none));
-      const program_chain again = chain(model, 6, split, layers_again::each);
+      const auto once = measured_chain(chain(model, 6, split, layers_again{}));
+      const program_chain again = chain(model, 6, split, layers_again::each());
       CHECK(stretto::sound_program(again).ok());
       const auto each = measured_chain(again);
-      const auto full = measured_chain(memory::recompute(chain(model, 6, split, layers_again::none),
+      const auto full = measured_chain(memory::recompute(chain(model, 6, split, layers_again{}),
                                                          memory::recompute_full{}));
       CHECK(each[0].change == 6 * input);
       CHECK(full[0].change == input);
@@ -84,11 +84,18 @@ TEST_CASE("where backwards run layers again, one is there at a time, of which it
       CHECK(each[1].change + (split ? each[2].change : 0) == -6 * input);
       if (split) CHECK(each[2].change == once[2].change);
       if (!split) CHECK(each[1].peak < once[0].change / 2);
-      const program_chain timed = chain(model, 6, split, layers_again::each, one_flop);
-      const auto plain = times(chain(model, 6, split, layers_again::none, one_flop));
+      const program_chain timed = chain(model, 6, split, layers_again::each(), one_flop);
+      const auto plain = times(chain(model, 6, split, layers_again{}, one_flop));
       CHECK(times(timed)[0] == plain[0]);
       CHECK(times(timed)[1] == plain[0] + plain[1]);
       if (split) CHECK(times(timed)[2] == plain[2]);
+      // Of the first two alone: the others keep all, and take no longer.
+      const program_chain some = chain(model, 6, split, layers_again{2}, one_flop);
+      CHECK(stretto::sound_program(some).ok());
+      if (model.dense_layers == 0) {
+        CHECK(measured_chain(some)[0].change == once[0].change / 6 * 4 + 2 * input);
+        CHECK(3 * (times(some)[1] - plain[1]) == plain[0]);
+      }
     }
 }
 

@@ -75,13 +75,13 @@ constexpr std::vector<transformer_part> transformer_parts(std::span<const std::i
 //! where the next stage is on the same rank one with the name "hand on" reads it.
 //! @param parts  of every stage
 //! @param on     gives the ops their times in nanoseconds; without a name: they have none
-//! @param again  backwards run forwards of layers once more, which then keep their inputs alone
+//! @param again  which layers' forwards backwards run once more: these then keep inputs alone
 //! @throws std::invalid_argument naming the rule that the model breaks, see transformer_rule, or
 //!         what is wrong with the parts
 constexpr program_chain transformer_chain(const transformer& model, const placement& where,
                                           int rank, std::span<const transformer_part> parts,
                                           bool split, const machine& on = {},
-                                          layers_again again = layers_again::none) {
+                                          layers_again again = {}) {
   if (const transformer_rule broken = model.broken_rule(); broken != transformer_rule::none)
     detail::transformer_breaks_rule(broken);
   const auto stages = static_cast<std::size_t>(where.stages());
@@ -89,7 +89,7 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     detail::transformer_parts_wrong("there is not a part of every stage");
   const std::vector<std::int64_t> pieces = detail::first_pieces(model, parts);
   program_chain made;
-  transformer_writer write(model, made, on, again);
+  transformer_writer write(model, made, on);
   struct chunk_place {
     std::size_t stage;
     int first_layer, head;
@@ -124,6 +124,9 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
     const chunk_place& here = chunks[static_cast<std::size_t>(chunk)];
     const transformer_part& part = parts[here.stage];
     const int end = here.first_layer + static_cast<int>(part.layers);
+    const auto layer_back = [&](int at) {
+      write.layer_backward_input(at, !split, at - here.first_layer < again.first);
+    };
     made.begin(split ? job_kind::backward_input : job_kind::backward, chunk);
     if (here.stage + 1 < stages && !here.stays_out) write.receive_gradient(here.sums_out);
     const int further = part.head_norm ? model.further_tokens : 0;
@@ -132,10 +135,10 @@ constexpr program_chain transformer_chain(const transformer& model, const placem
       if (!split) write.head_backward_weight(here.head + ahead);
       if (ahead < further) write.add_further();
       if (ahead == 0) break;
-      write.layer_backward_input(end + ahead - 1, !split);
+      layer_back(end + ahead - 1);
       write.further_backward_input(ahead - 1, !split);
     }
-    for (int at = end - 1; at >= here.first_layer; --at) write.layer_backward_input(at, !split);
+    for (int at = end - 1; at >= here.first_layer; --at) layer_back(at);
     if (part.embedding) {
       write.embed_backward_input();
       if (!split) write.embed_backward_weight();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace stretto {
 
@@ -120,11 +121,14 @@ struct layer_kind {
   constexpr bool operator==(const layer_kind&) const = default;
 };
 
-//! Which forwards of layers a backward runs once more.
-enum class layers_again : std::uint8_t {
-  none,
-  each,  //!< each layer's before its backward, so that no two layers' activations are there at once
-         //!< (Megatron-LM's uniform recomputation of one layer; Chen et al. 2016)
+//! Of every stage so many layers, the first, run their forwards once more in its backward, each
+//! right before its own, so that no two of these layers' activations are there at once.
+struct layers_again {
+  std::int64_t first = 0;
+
+  //! All (Megatron-LM's uniform recomputation of one layer; Chen et al. 2016); some are its block
+  //! method.
+  static constexpr layers_again each() { return {std::numeric_limits<std::int64_t>::max()}; }
 };
 
 //! What a stage has of a transformer.

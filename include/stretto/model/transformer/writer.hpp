@@ -24,10 +24,8 @@ namespace stretto {
 class transformer_writer {
  public:
   //! @param on  what ops take there, by its roofline; a machine without a name: they have no times
-  //! @param again  see transformer_chain
-  constexpr transformer_writer(const transformer& model, program_chain& out, const machine& on = {},
-                               layers_again again = layers_again::none)
-      : to_(model, out, on), again_(again) {}
+  constexpr transformer_writer(const transformer& model, program_chain& out, const machine& on = {})
+      : to_(model, out, on) {}
 
   //! The bytes of activations between stages, with what goes with them between the head's pieces.
   constexpr std::int64_t message_bytes() const {
@@ -107,9 +105,10 @@ class transformer_writer {
   }
 
   //! From the gradient of a layer's output to that of its input.
-  constexpr void layer_backward_input(int at, bool weights_too) {
+  //! @param again  its forward runs once more before it
+  constexpr void layer_backward_input(int at, bool weights_too, bool again) {
     layer& one = layers_[static_cast<std::size_t>(at)];
-    if (again_ == layers_again::each) run(one);
+    if (again) run(one);
     const std::int32_t middle =
         mixes(one) ? one.experts.backward_input(to_, gradient_.rows, weights_too)
                    : one.feed_forward.backward_input(to_, gradient_.rows, weights_too);
@@ -155,7 +154,6 @@ class transformer_writer {
   }
 
   transformer_ops to_;
-  layers_again again_;
   transformer_message input_, gradient_;
   std::int32_t embed_mask_ = -1, embed_gradient_ = -1;
   std::vector<layer> layers_;
