@@ -163,7 +163,6 @@ struct memory_command {
     for (int rank = 0; rank < wanted.ranks; ++rank)
       for (const job& work : made.lists.rows().row(rank))
         split = split || work.kind == job_kind::backward_weight;
-    if (split && !recompute.apart()) refuse_kept(made);
     const job_table table = split ? made.costs : costs(made.where, false);
     const replay_input input{
         made.lists.rows(), made.where, wanted.microbatches, wanted.slices, table.view(), false, {}};
@@ -207,20 +206,6 @@ struct memory_command {
     if (!read.has(job_kind::recompute) && recompute.apart())
       throw bad_option("--recompute", recompute.text(), csv + " has no recomputes");
     return read;
-  }
-  //! A plan has what backwards for weights read from the forward on, and so has no room for what
-  //! runs again in those for the input.
-  void refuse_kept(const generated& made) const {
-    if (!recompute.any()) return;
-    const job_table_view costs = made.costs.view();
-    for (int rank = 0; rank < made.where.ranks; ++rank)
-      for (int chunk = 0; chunk < made.where.chunks; ++chunk)
-        if (recompute.by_layers() ||
-            costs.at(rank, chunk, job_kind::backward_input).change > 0)
-          throw bad_option("--recompute",
-                           recompute.text() + (recompute.by_layers() ? "" : " --recompute-inside"),
-                           name + " splits backwards: what of a second run its weights' half "
-                                  "reads would have to be there from the forward on in a plan");
   }
   //! Against all rules but the limit's.
   static void prove(const step& read, job_table table) {

@@ -50,7 +50,8 @@ std::vector<stage_need> needs_of(program_chain chain, const placement& where) {
 //! A stage's buffers, as a plan has them, and what jobs need beside.
 struct stage_plan {
   std::int64_t stash = 0;    //!< from the forward, or the recompute, to the backward for the input,
-  std::int64_t kept = 0;     //!< and to that for the weights; see stage_bytes
+  std::int64_t kept = 0;     //!< and to that for the weights,
+  std::int64_t left = 0;     //!< from one of these to the other; see stage_bytes
   std::int64_t before = 0;   //!< from the start of a forward to its recompute
   std::int64_t passing = 0;  //!< what such a forward has besides, until it ends
   std::int64_t working[cost_kinds] = {};
@@ -61,8 +62,9 @@ stage_plan plan_of(stage_need plain, stage_need again, bool split) {
   const job_cost half = plain.at(job_kind::backward_input);
   stage_plan made;
   // Between the halves of a backward more may be kept than before.
-  if (split) made.kept = saved + half.change;
-  made.stash = std::max<std::int64_t>(saved - made.kept, 0);
+  if (split) made.kept = saved + std::min<std::int64_t>(half.change, 0);
+  if (split) made.left = std::max<std::int64_t>(half.change, 0);
+  made.stash = saved - made.kept;
   const job_cost first = again.at(job_kind::forward);
   made.before = first.change;
   const auto set = [&](job_kind kind, std::int64_t level, std::int64_t held) {
@@ -76,8 +78,9 @@ stage_plan plan_of(stage_need plain, stage_need again, bool split) {
   set(job_kind::recompute, made.before + again.at(job_kind::recompute).peak, both);
   // Of both halves at once where a step has both kinds: as much as of the first.
   set(job_kind::backward, saved + std::max(plain.at(job_kind::backward).peak, half.peak), both);
-  set(job_kind::backward_input, saved + half.peak, both);
-  set(job_kind::backward_weight, made.kept + plain.at(job_kind::backward_weight).peak, made.kept);
+  set(job_kind::backward_input, saved + half.peak, both + made.left);
+  const std::int64_t between = made.kept + made.left;
+  set(job_kind::backward_weight, between + plain.at(job_kind::backward_weight).peak, between);
   return made;
 }
 
@@ -147,6 +150,7 @@ std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t
                               .stash = stages[stage].stash,
                               .gradients = summed.bytes[stage],
                               .kept = stages[stage].kept,
+                              .left = stages[stage].left,
                               .passing = stages[stage].passing});
   if (summed.of_ends > 0) {
     request.groups = {{.first = 0, .count = 2, .elements = summed.of_ends / 4}};

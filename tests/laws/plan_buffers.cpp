@@ -67,6 +67,7 @@ std::string judge(const loose_plan& plan) {
     const std::string left = named("G", work.stage, work, work.slice);
     const std::string saved = named("S", work.stage, work, work.slice);
     const std::string kept = named("K", work.stage, work, work.slice);
+    const std::string apart = named("L", work.stage, work, work.slice);
     const auto sees_earlier = [&] {
       for (int slice = 0; slice < work.slice; ++slice)
         if (!finds(buffer_role::stash, named("S", work.stage, work, slice))) return false;
@@ -93,10 +94,13 @@ std::string judge(const loose_plan& plan) {
       case job_kind::backward_input:
         good = has_input && has_gradient && sees_earlier() && finds(buffer_role::stash, saved) &&
                (work.stage == 0 || writes(buffer_role::input_gradient, left));
+        if (good && work.kind == job_kind::backward_input && written.count(buffer_role::left) > 0)
+          good = writes(buffer_role::left, apart);
         break;
       case job_kind::backward_weight:
         good = has_input && has_gradient &&
-               (finds(buffer_role::stash, saved) || finds(buffer_role::kept, kept));
+               (finds(buffer_role::stash, saved) || finds(buffer_role::kept, kept)) &&
+               (found.count(buffer_role::left) == 0 || finds(buffer_role::left, apart));
         break;
       case job_kind::send_forward: good = finds(buffer_role::output, made); break;
       case job_kind::send_backward: good = finds(buffer_role::input_gradient, left); break;

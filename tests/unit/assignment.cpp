@@ -97,7 +97,7 @@ struct odd_layer : stretto::memory::release_early {
   std::int64_t stretto::layer_bytes::*member = nullptr;
 
   constexpr stretto::layer_bytes layer_bytes(int layer) const {
-    stretto::layer_bytes made{.stash = 4096, .gradients = 4096, .kept = 4096};
+    stretto::layer_bytes made{.stash = 4096, .gradients = 4096, .kept = 4096, .left = 4096};
     if (layer == 1) made.*member = -64;
     return made;
   }
@@ -110,7 +110,8 @@ TEST_CASE("bytes of a layer that are below 0 are refused, whatever its stage's o
   using bytes = stretto::layer_bytes;
   for (const auto& [member, why] : {std::pair{&bytes::stash, reason::stash_out_of_range},
                                     {&bytes::gradients, reason::gradients_out_of_range},
-                                    {&bytes::kept, reason::kept_out_of_range}}) {
+                                    {&bytes::kept, reason::kept_out_of_range},
+                                    {&bytes::left, reason::left_out_of_range}}) {
     odd_layer policy;
     policy.member = member;
     std::vector<stretto::stage_bytes> stages(2);

@@ -171,7 +171,8 @@ TEST_CASE("bytes are those of every stage or of all, and no negative ones") {
       {&stretto::stage_bytes::output, "of a stage's output"},
       {&stretto::stage_bytes::stash, "of a stage's stash"},
       {&stretto::stage_bytes::gradients, "of a stage's gradients"},
-      {&stretto::stage_bytes::kept, "that a stage has kept for W"}};
+      {&stretto::stage_bytes::kept, "that a stage has kept for W"},
+      {&stretto::stage_bytes::left, "that I of a stage leaves for W"}};
   for (const std::int64_t size : {std::int64_t{-1}, (std::int64_t{1} << 40) + 1})
     for (const auto& [member, what] : sizes) {
       stretto::stage_bytes second;
@@ -198,7 +199,8 @@ TEST_CASE("what the compiler says of bytes it says of each of them, and of nothi
     if (const auto why = static_cast<stretto::reason>(at); stretto::detail::speaks_of_bytes(why))
       told.push_back(why);
   CHECK(told == std::vector{output_out_of_range, stash_out_of_range, gradients_out_of_range,
-                            kept_out_of_range, passing_out_of_range, weights_out_of_range});
+                            kept_out_of_range, left_out_of_range, passing_out_of_range,
+                            weights_out_of_range});
 }
 
 TEST_CASE("gradients that replicas sum are whole floats") {

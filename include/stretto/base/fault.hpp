@@ -135,6 +135,7 @@ enum class reason : int {
   stash_out_of_range,
   gradients_out_of_range,
   kept_out_of_range,
+  left_out_of_range,
   passing_out_of_range,
   weights_out_of_range,
   group_unsound,

@@ -186,6 +186,8 @@ constexpr std::string_view describe(reason why) {
       return "bytes of a stage's gradients are a number from 0 to 2^40";
     case reason::kept_out_of_range:
       return "bytes that a stage has kept for W are a number from 0 to 2^40";
+    case reason::left_out_of_range:
+      return "bytes that I of a stage leaves for W are a number from 0 to 2^40";
     case reason::passing_out_of_range:
       return "bytes of the stash of a forward that runs again are a number from 0 to 2^40, or -1";
     case reason::weights_out_of_range:

@@ -35,6 +35,8 @@ struct touch_table {
       set(kind, kept, whole ? access::read_write : access::read, false);
       if (whole) set(kind, input_gradient, access::write, true);
     }
+    set(backward_input, left, access::write, false);
+    set(backward_weight, left, access::read, false);
     set(send_forward, output, access::read, true);
     set(receive_forward, input, access::write, true);
     set(send_backward, input_gradient, access::read, true);

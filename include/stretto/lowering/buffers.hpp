@@ -35,6 +35,7 @@ struct buffer_sizes {
       case buffer_role::stash:
       case buffer_role::host: return each[one ? 0 : stage].stash;
       case buffer_role::kept: return each[one ? 0 : stage].kept;
+      case buffer_role::left: return each[one ? 0 : stage].left;
       case buffer_role::collective: {
         const group_info& group = groups[static_cast<std::size_t>(stage)];
         return group.elements * (group.wide ? 8 : 4);
@@ -158,7 +159,7 @@ class buffer_book {
     buffer_role role{};
     for (std::int32_t id = 0; id < opened; ++id) {
       role = sink_.buffers[id].role;
-      if (role != buffer_role::stash && role != buffer_role::kept)
+      if (!is_saved(role))
         sink_.buffers[id].offset += role == buffer_role::host      ? arena
                                     : role == buffer_role::weights ? weights
                                                                    : saved;

@@ -17,6 +17,7 @@ class held_buffers {
     std::int32_t output;
     std::int32_t stash;
     std::int32_t kept;
+    std::int32_t left;
     std::int32_t output_gradient;
     std::int32_t input_gradient;
     std::int32_t host;

@@ -142,10 +142,10 @@ class instruction_writer : collective_books<Plan> {
     if (crowded) wait_for_sends();
     if (!copies_ && !crowded && !gathers_) {
       if (after > 0) waits_.wait_after(0, after - 1);
-      if (!backward) open_all_saved(at, work);
+      open_all_saved(at, work, backward);
     } else {
       if (after > 0) waits_.need_unknown(at_, after - 1);
-      if (!backward) open_all_saved(at, work);
+      open_all_saved(at, work, backward);
       if (reloaded) waits_.need(at_, book_.last.items[at.stash - 1]);
       if (gathered >= 0) waits_.need(at_, gathered);
       waits_.wait_for_needs();
@@ -172,6 +172,8 @@ class instruction_writer : collective_books<Plan> {
     const std::int32_t kept = at.kept - 1;
     if (stash >= 0) touch(stash, buffer_role::stash, mode);
     if (kept >= 0) touch(kept, buffer_role::kept, mode);
+    const std::int32_t left = kind == job_kind::backward_weight ? at.left - 1 : -1;
+    if (left >= 0) touch(left, buffer_role::left, mode);
     if (work.slice > 0) use_earlier_slices(work, &at);
     if (work.stage > 0 && kind != job_kind::backward_weight) {
       at.input_gradient = open(buffer_role::input_gradient, work);
@@ -190,8 +192,14 @@ class instruction_writer : collective_books<Plan> {
     if (gradient >= 0) book_.close(message, gradient, at_ + 1);
     if (stash >= 0) book_.close(saved, stash, at_ + 1);
     if (kept >= 0) book_.close(saved, kept, at_ + 1);
+    if (left >= 0) book_.close(saved, left, at_ + 1);
   }
-  constexpr void open_all_saved(cell& at, const job& work) {
+  constexpr void open_all_saved(cell& at, const job& work, bool backward) {
+    if (backward) {
+      if (work.kind == job_kind::backward_input && sizes_.of(work.stage).left > 0)
+        at.left = open_saved(buffer_role::left, work);
+      return;
+    }
     const std::int64_t passing = row_[at_].again ? sizes_.of(work.stage).passing : -1;
     at.stash = open_saved(buffer_role::stash, work, passing);
     if (backwards_ && passing < 0 && sizes_.of(work.stage).kept > 0)

@@ -23,9 +23,9 @@ struct plan_capacity {
 
 //! The room for lists of at most `compute` compute jobs and `groups` collectives a rank: a message
 //! has one use and one wait, a compute job four or five uses and two waits, and a micro-batch on a
-//! stage six buffers for its two or three jobs. A slice uses what the earlier ones of its
-//! micro-batch keep, too: half of the others on the average. Where weights are gathered, `compute`
-//! counts what gathers and drops them, too, and each job waits for them, and uses them.
+//! stage six buffers for its two jobs, or seven for its three. A slice uses what the earlier ones
+//! of its micro-batch keep, too: half of the others on the average. Where weights are gathered,
+//! `compute` counts what gathers and drops them, too, and each job waits for them, and uses them.
 constexpr plan_capacity plan_room(int compute, int groups, int slices = 1, bool gathers = false) {
   const int list = 3 * compute + 2 * groups + 2;
   const std::int64_t earlier = (std::int64_t{compute} * (slices - 1) + 1) / 2;

@@ -62,6 +62,7 @@ constexpr verdict requested(std::span<const stage_bytes> bytes, int stages, bool
           named_size{reason::stash_out_of_range, bytes[stage].stash},
           named_size{reason::gradients_out_of_range, bytes[stage].gradients},
           named_size{reason::kept_out_of_range, bytes[stage].kept},
+          named_size{reason::left_out_of_range, bytes[stage].left},
           named_size{reason::passing_out_of_range,
                      bytes[stage].passing == -1 ? 0 : bytes[stage].passing},
           named_size{reason::weights_out_of_range, bytes[stage].weights}})

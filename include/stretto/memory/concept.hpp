@@ -133,13 +133,14 @@ constexpr void write_stage_bytes(const Memory& made, std::span<const layer_range
     if constexpr (by_layer_bytes<Memory>) {
       if (layers.empty()) continue;
       const layer_range& held = layers[stage];
-      stages[stage].stash = stages[stage].gradients = stages[stage].kept = stages[stage].weights =
-          0;
+      stages[stage].stash = stages[stage].gradients = stages[stage].kept = stages[stage].left =
+          stages[stage].weights = 0;
       for (int layer = held.first; layer < held.first + held.count; ++layer) {
         const layer_bytes one = made.layer_bytes(layer);
         stages[stage].stash = saturated_sum_of_sizes(stages[stage].stash, one.stash);
         stages[stage].gradients = saturated_sum_of_sizes(stages[stage].gradients, one.gradients);
         stages[stage].kept = saturated_sum_of_sizes(stages[stage].kept, one.kept);
+        stages[stage].left = saturated_sum_of_sizes(stages[stage].left, one.left);
         stages[stage].weights = saturated_sum_of_sizes(stages[stage].weights, one.weights);
       }
     }

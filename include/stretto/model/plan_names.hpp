@@ -62,6 +62,8 @@ constexpr std::string_view name(buffer_role role) {
       return "stash";
     case buffer_role::kept:
       return "kept";
+    case buffer_role::left:
+      return "left";
     case buffer_role::output_gradient:
       return "output_gradient";
     case buffer_role::input_gradient:

@@ -70,6 +70,7 @@ enum class buffer_role : std::uint8_t {
   output,           //!< activations for the stage after
   stash,            //!< what the forward saves for the backward (or that for the input)
   kept,             //!< what it saves that the backward for the weights reads, too
+  left,             //!< what the backward for the input leaves for that for the weights beside
   output_gradient,  //!< gradient from the stage after
   input_gradient,   //!< gradient for the stage before
   collective,       //!< what is summed over a group
@@ -77,9 +78,9 @@ enum class buffer_role : std::uint8_t {
   host,             //!< a stash while it is on the host
   workspace,        //!< of one job, between its ops
 };
-//! Whether a forward opens it for the backwards of its micro-batch; all else are messages.
+//! Whether it is one micro-batch's, from one job of the stage to another; all else are messages.
 constexpr bool is_saved(buffer_role role) {
-  return role == buffer_role::stash || role == buffer_role::kept;
+  return role == buffer_role::stash || role == buffer_role::kept || role == buffer_role::left;
 }
 //! How many roles there are.
 inline constexpr int buffer_role_count = static_cast<int>(buffer_role::workspace) + 1;

@@ -18,6 +18,9 @@ struct stage_bytes {
   //! that is free after the backward for the input, which leaves here what the other needs. 0: the
   //! stash is kept for both. Steps of forwards alone have none.
   std::int64_t kept = 0;
+  //! What that leaves for the backward for the weights beside, where it is more than forwards have
+  //! kept: gradients, or what it has made again. A whole backward has no such room.
+  std::int64_t left = 0;
   //! The stage's weights as its jobs read them, where data-parallel replicas hold a part each and
   //! gather them (plan_request::gathered): a multiple of how many replicas there are.
   std::int64_t weights = 64;
@@ -34,6 +37,7 @@ struct layer_bytes {
   std::int64_t stash = 0;
   std::int64_t gradients = 0;
   std::int64_t kept = 0;
+  std::int64_t left = 0;
   std::int64_t weights = 0;
 
   constexpr bool operator==(const layer_bytes&) const = default;

@@ -34,6 +34,7 @@ constexpr bool speaks_of_shape(reason why) {
     case reason::stash_out_of_range:
     case reason::gradients_out_of_range:
     case reason::kept_out_of_range:
+    case reason::left_out_of_range:
     case reason::passing_out_of_range:
     case reason::weights_out_of_range:
     case reason::no_stream_for_job:

@@ -63,7 +63,7 @@ class options_in_turn {
       made.data_parallel = true;
       made.gathered = 1 + gathers_++ % 2;
     }
-    if (apart_) made.stages[0].kept = 192;
+    if (apart_) made.stages[0].kept = 192, made.stages[0].left = 128;
     return made;
   }
   int lead() {

@@ -25,7 +25,7 @@ struct grid_point {
   joined groups = joined::nobody;
   stretto::memory::recompute_window recompute{};
   stretto::memory::offload_window offload{};
-  bool kept = false;  //!< apart from the stash, for the backwards for the weights
+  bool kept = false;  //!< apart from the stash, for the backwards for the weights; and some left
   bool data_parallel = false;
   int gathered = 0;  //!< of how many stages at once replicas gather the weights
   int lead = -1;  //!< of receives

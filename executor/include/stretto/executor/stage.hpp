@@ -120,6 +120,7 @@ struct context {
   std::span<std::byte> output() const { return find(buffer_role::output); }
   std::span<std::byte> stash() const { return find(buffer_role::stash); }
   std::span<std::byte> kept() const { return find(buffer_role::kept); }
+  std::span<std::byte> left() const { return find(buffer_role::left); }
   std::span<std::byte> output_gradient() const { return find(buffer_role::output_gradient); }
   std::span<std::byte> input_gradient() const { return find(buffer_role::input_gradient); }
   std::span<std::byte> collective() const { return find(buffer_role::collective); }
