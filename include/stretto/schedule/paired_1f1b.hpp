@@ -13,7 +13,7 @@ namespace stretto::schedule {
 //! chunk that of eager_1f1b: with the standard one a rank would wait for a pair on the way to its
 //! neighbour and one on the way back. It pays where pairs are that much shorter than their halves.
 //! Megatron-LM's combined 1F1B (overlap_moe_expert_parallel_comm), which wants v >= 2; Paddle's
-//! 1F1B with backward-forward overlap, without the warm-up.
+//! interleaved pipeline with backward-forward overlap, and its 1F1B without the warm-up.
 struct paired_1f1b {
   static constexpr std::string_view name = "paired_1f1b";
   //! Micro-batches per group, what does not fill one, and then backwards: as interleaved has them.
