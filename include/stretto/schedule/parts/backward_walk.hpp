@@ -11,8 +11,8 @@ namespace stretto::schedule {
 enum class backwards_kind : std::uint8_t {
   groups,  //!< as its forwards do, from the last chunk to the first (Megatron-LM, PyTorch)
   early,   //!< the last chunk's as soon as the last rank has run their forwards, the others' as
-           //!< before, but behind these: no rank keeps more, and where all stages take as long no
-           //!< step was seen to be longer (Paddle's best_unbalanced_scheduler)
+           //!< before, but behind these: where all stages take and keep as much, no rank keeps
+           //!< more, and no step was seen to be longer (Paddle's best_unbalanced_scheduler)
 };
 
 //! The backwards of a rank, one by one.
