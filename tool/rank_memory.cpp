@@ -150,8 +150,8 @@ std::vector<rank_memory> measure_plans(const replay_input& compute, std::int64_t
                               .stash = stages[stage].stash,
                               .gradients = summed.bytes[stage],
                               .kept = stages[stage].kept,
-                              .left = stages[stage].left,
-                              .passing = stages[stage].passing});
+                              .passing = stages[stage].passing,
+                              .left = stages[stage].left});
   if (summed.of_ends > 0) {
     request.groups = {{.first = 0, .count = 2, .elements = summed.of_ends / 4}};
     request.members = {where.rank_of(0, 0), where.rank_of(where.stages() - 1, 0)};

@@ -165,7 +165,7 @@ TEST_CASE("layer by layer all that is kept is inputs, and what is brought back i
   const json once_split = halves("none"), layers_split = halves("layers");
   const json inside = halves("attention,feed-forward --recompute-inside");
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    CHECK(of(layers_split[rank], "saved") < of(inside[rank], "saved"));
+    CHECK(of(layers_split[rank], "saved") <= of(inside[rank], "saved"));
     CHECK(of(inside[rank], "saved") < of(once_split[rank], "saved"));
     CHECK(of(layers_split[rank], "saved") > of(layers[rank], "saved"));
     CHECK(of(layers_split[rank], "total") < of(once_split[rank], "total"));

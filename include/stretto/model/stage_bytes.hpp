@@ -18,9 +18,6 @@ struct stage_bytes {
   //! that is free after the backward for the input, which leaves here what the other needs. 0: the
   //! stash is kept for both. Steps of forwards alone have none.
   std::int64_t kept = 0;
-  //! What that leaves for the backward for the weights beside, where it is more than forwards have
-  //! kept: gradients, or what it has made again. A whole backward has no such room.
-  std::int64_t left = 0;
   //! The stage's weights as its jobs read them, where data-parallel replicas hold a part each and
   //! gather them (plan_request::gathered): a multiple of how many replicas there are.
   std::int64_t weights = 64;
@@ -28,6 +25,9 @@ struct stage_bytes {
   //! gone with it, and it may do with less, as its peak (job_cost) may say that it does. -1: all
   //! that others have.
   std::int64_t passing = -1;
+  //! What the backward for the input leaves for that for the weights beside what is kept:
+  //! gradients, or what it has made again. A whole backward has no such room.
+  std::int64_t left = 0;
 
   constexpr bool operator==(const stage_bytes&) const = default;
 };
@@ -37,8 +37,8 @@ struct layer_bytes {
   std::int64_t stash = 0;
   std::int64_t gradients = 0;
   std::int64_t kept = 0;
-  std::int64_t left = 0;
   std::int64_t weights = 0;
+  std::int64_t left = 0;
 
   constexpr bool operator==(const layer_bytes&) const = default;
 };
