@@ -2,10 +2,17 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "stretto/check/all.hpp"
 #include "stretto/lowering/communication.hpp"
+#include "stretto/model/bound.hpp"
+#include "stretto/plan/arrange.hpp"
+#include "stretto/plan/picture.hpp"
+#include "stretto/plan/report.hpp"
 #include "support/sample_lists.hpp"
 
 namespace check_schedule {
@@ -23,6 +30,67 @@ namespace check = stretto::check;
 verdict schedule(const lists& made) {
   const packed rows(made);
   return check::schedule(rows.input());
+}
+
+TEST_CASE("of costs that do not fit, and of too many jobs, check::schedule says just that") {
+  using stretto::job_table;
+  const stretto::shape sizes{.ranks = 4, .microbatches = 4};
+  const lists made = samples::emitted(stretto::schedule::one_f_one_b{}, sizes);
+  const packed rows(made);
+  const auto said = [&](const job_table& table, const auto& change) {
+    stretto::replay_input input = rows.input();
+    input.costs = table.view();
+    change(input);
+    std::vector<stretto::rank_report> ranks(4);
+    (void)stretto::lower_bound(input.where, input.costs);  // reads nothing that is not there
+    (void)stretto::measure(input, ranks);
+    return check::schedule(input);
+  };
+  const auto as_it_is = [](const stretto::replay_input&) {};
+  const job_table sound(4, 1);
+  CHECK(said(sound, as_it_is).ok());
+  job_table table = sound;
+  table.base = {2};
+  CHECK(said(table, as_it_is).why == reason::costs_do_not_fit);
+  table = sound;
+  table.limit = {2, 2};
+  CHECK(said(table, as_it_is).why == reason::costs_do_not_fit);
+  CHECK(said(job_table(3, 1), as_it_is).why == reason::costs_do_not_fit);
+  CHECK(said(job_table(), as_it_is).why == reason::costs_do_not_fit);
+  table = sound;
+  table.communication = -9;
+  CHECK(said(table, as_it_is).why == reason::hop_out_of_range);
+  table = sound;
+  table.at(2, 0, job_kind::forward).time = -3;
+  const verdict found = said(table, as_it_is);
+  CHECK(found.why == reason::time_out_of_range);
+  CHECK(found.rank == 2);
+  CHECK(found.amount == -3);
+  CHECK(said(sound, [](auto& input) { input.microbatches = 1 << 30, input.slices = 30000; }).why ==
+        reason::shape_too_large);
+  std::vector<stretto::rank_report> ranks(4);
+  stretto::replay_input more = rows.input();
+  more.costs = sound.view();
+  more.where.ranks = 5;
+  CHECK(stretto::measure(more, ranks).answer.why == reason::ranks_differ);
+}
+
+TEST_CASE("what wants a place for every job, or a class of every micro-batch, refuses less") {
+  const lists made =
+      samples::emitted(stretto::schedule::one_f_one_b{}, {.ranks = 2, .microbatches = 3});
+  const packed rows(made);
+  const stretto::job_table table(2, 1);
+  stretto::replay_input input = rows.input();
+  input.costs = table.view();
+  CHECK_THROWS_AS((void)stretto::critical_path(input, {}), std::invalid_argument);
+  CHECK_THROWS_AS((void)stretto::draw_simulated(input, {}, {}, true), std::invalid_argument);
+  stretto::job_table classes = table;
+  classes.add_class();
+  classes.classes = {0, 1, 0};
+  const auto any = [](const stretto::job_table&) -> std::int64_t { return 1; };
+  CHECK_THROWS_AS((void)stretto::arrange(classes, 9, any), std::invalid_argument);
+  CHECK_THROWS_AS((void)stretto::arrange(classes, -9, any), std::invalid_argument);
+  CHECK(stretto::arrange(classes, 3, any).makespan == 1);
 }
 
 TEST_CASE("check::schedule asks each rule of lists, in order") {

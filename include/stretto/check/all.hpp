@@ -17,13 +17,23 @@
 #include "stretto/check/sharded.hpp"
 #include "stretto/check/spare.hpp"
 #include "stretto/check/timely.hpp"
+#include "stretto/model/costs_fit.hpp"
 
 namespace stretto::check {
 
 //! The rules that job lists must keep, in order; the first that is broken. Lists with messages also
 //! meet the rendezvous rule.
+//! @return ok, what a rule says, or fault::unsupported for more jobs than a step may have, or a job
+//!         table that does not fit (stretto::costs_fit)
 constexpr verdict schedule(const replay_input& input, lists_of of = lists_of::anything) {
+  const placement& where = input.where;
+  if (positive({where.ranks, input.microbatches, where.chunks, input.slices}) ==
+      reason::shape_too_large)
+    return refuse(fault::unsupported, reason::shape_too_large);
   if (const verdict found = complete(input, of); !found.ok()) return found;
+  if (const verdict found = costs_fit(input.costs, where, input.microbatches, input.slices);
+      !found.ok())
+    return found;
   if (const verdict found = ordered(input); !found.ok()) return found;
   if (const verdict found = input.messages ? rendezvous(input) : live(input); !found.ok())
     return found;

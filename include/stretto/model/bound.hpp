@@ -153,11 +153,14 @@ constexpr std::int64_t at_most(std::int64_t room, std::int64_t each, std::int64_
 //! @param put     memory::windows that stand in the lists beside the schedule's jobs; of whole
 //!                micro-batches, not of slices
 //! @param slices  of a micro-batch, whose costs are those of one
+//! @return of a table of fewer ranks or chunks: 0
 template <class PutIn = nothing_put_in>
 constexpr step_bound lower_bound(const placement& where, const job_table_view& costs,
                                  const PutIn& put = {}, int slices = 1) {
   using namespace detail;
-  if (where.ranks < 1) return {};
+  if (where.ranks < 1 || costs.ranks < where.ranks || costs.chunks < where.chunks ||
+      static_cast<std::int64_t>(costs.entries.size()) < costs.class_entries())
+    return {};
   const bool alike = costs.classes.empty();
   const int count = alike ? where.microbatches * slices : static_cast<int>(costs.classes.size());
   const bool two_ways = where.kind == placement_kind::bidirectional && where.microbatches > 1;

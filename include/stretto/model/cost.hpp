@@ -130,10 +130,11 @@ struct job_table_view {
     return classes.data()[std::int64_t{work.microbatch} * slices + work.slice] * class_entries();
   }
   constexpr std::int64_t base_of(int rank) const {
-    return base.empty() ? 0 : base[static_cast<std::size_t>(rank)];
+    return static_cast<std::size_t>(rank) < base.size() ? base[static_cast<std::size_t>(rank)] : 0;
   }
   constexpr std::int64_t limit_of(int rank) const {
-    return limit.empty() ? unlimited : limit[static_cast<std::size_t>(rank)];
+    return static_cast<std::size_t>(rank) < limit.size() ? limit[static_cast<std::size_t>(rank)]
+                                                         : unlimited;
   }
 };
 

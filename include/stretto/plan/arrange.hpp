@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -169,9 +170,14 @@ class order_search {
 //! @param table        one that knows the class of each micro-batch
 //! @param makespan_of  (const job_table&): of the step under it; below 0: it is not possible
 //! @param tries        exchanges, each of which asks for it once
+//! @throws std::invalid_argument for a table of another number of micro-batches
 template <class MakespanOf>
 arrangement arrange(const job_table& table, int microbatches, MakespanOf&& makespan_of,
                     int tries = 256) {
+  const auto known = std::ssize(table.classes);
+  if (microbatches < 1 || table.slices < 1 ||
+      (known > 0 && known != std::int64_t{microbatches} * table.slices))
+    throw std::invalid_argument("stretto::arrange: the table is not of so many micro-batches");
   return detail::order_search(table, microbatches, makespan_of).run(tries);
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "stretto/model/replay_input.hpp"
@@ -303,8 +304,13 @@ class critical_tracer {
 //! say what messages take
 //! @param timeline  as `measure` wrote it, sums of gradients included; or as it was measured
 //! @return in the order of time; their times and waits sum to the makespan
+//! @throws std::invalid_argument for a timeline without a place for every job
 inline std::vector<critical_job> critical_path(const replay_input& input,
                                                std::span<const job_time> timeline) {
+  if (timeline.size() < static_cast<std::size_t>(input.rows.ranks) *
+                            static_cast<std::size_t>(input.rows.stride))
+    throw std::invalid_argument("stretto::critical_path: the timeline has not a place for every "
+                                "job");
   return detail::critical_tracer(input, timeline).run();
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -122,9 +123,14 @@ inline timeline_picture with_lanes_beside(timeline_picture picture) {
 //! @param timeline as `measure` filled it
 //! @param with_memory whether to trace each rank's memory, too
 //! @param parts of a unit that times count: see timeline_picture
+//! @throws std::invalid_argument for parts below 1, or a timeline without a place for every job
 inline timeline_picture draw_simulated(const replay_input& input, const report& measured,
                                        std::span<const job_time> timeline, bool with_memory,
                                        std::int64_t parts = 1) {
+  if (parts < 1 || timeline.size() < static_cast<std::size_t>(input.rows.ranks) *
+                                         static_cast<std::size_t>(input.rows.stride))
+    throw std::invalid_argument("stretto::draw_simulated: a unit of no parts, or a timeline "
+                                "without a place for every job");
   timeline_picture made;
   made.subtitle = summary(measured, parts);
   made.parts = parts;

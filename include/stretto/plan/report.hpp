@@ -107,14 +107,17 @@ struct report_observer : replay_observer {
 //! @param ranks    one entry per rank, written
 //! @param timeline empty, or one entry per place of the lists: job `step` of `rank` is at
 //!                 rank * rows.stride + step
-//! @return `answer` is fault::capacity when the storage is too small, fault::incomplete for a
-//!         job without an entry in the job table, else what the replay says
+//! @return `answer` is fault::capacity when the storage is too small, fault::incomplete for other
+//!         ranks than the placement's or a job without an entry in the job table, else what the
+//!         replay says
 constexpr report measure(const replay_input& input, std::span<rank_report> ranks,
                          std::span<job_time> timeline = {}) {
   const auto count = static_cast<std::size_t>(input.rows.ranks);
   const std::size_t places = count * static_cast<std::size_t>(input.rows.stride);
   if (ranks.size() < count || (!timeline.empty() && timeline.size() < places))
     return {.answer = refuse(fault::capacity, reason::buffer_full)};
+  if (input.where.ranks != input.rows.ranks)
+    return {.answer = refuse(fault::incomplete, reason::ranks_differ)};
   std::int64_t reductions = 0;
   bool any_takes_time = false;
   for (int rank = 0; rank < input.rows.ranks; ++rank) {
