@@ -42,6 +42,15 @@ static_assert(dealt<tight, looped, 8, 1>[0].count == 2);
 static_assert(dealt<model, looped, 8, 2>[15].count > 0);
 static_assert(dealt<model, wave, 8, 2>[15].count > 0);
 
+//! Every rank is the slowest, so layers are tried everywhere. Were all ranks judged anew for each,
+//! this would be beyond clang's default limit.
+struct alike {
+  static constexpr int layers = 96;
+
+  constexpr stretto::unit_costs layer(int) const { return {}; }
+};
+static_assert(dealt<alike, looped, 24, 2>[47].count == 2);
+
 struct by_layers : stretto::memory::release_early {
   constexpr stretto::unit_costs layer(int at) const { return model{}.layer(at); }
 };

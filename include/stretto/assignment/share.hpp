@@ -25,7 +25,8 @@ struct share_problem {
 //! layer are a number partition), so there are two steps:
 //! 1. Descent: one layer moves from a stage to another, those between pass one on. A move stays if
 //!    it lowers, in this order, what is above caps, the slowest group, how many groups are as slow,
-//!    the costliest stage.
+//!    the costliest stage. Which it does is counted from what changes: a layer that goes on to the
+//!    next stage changes two.
 //! 2. Proof: all cuts that would be better are tried, stage by stage, a branch being left when its
 //!    groups cannot hold the rest of the model. It ends after `effort` branches at the latest.
 class share_search {
@@ -69,13 +70,14 @@ class share_search {
     std::int64_t slowest = 0;
     std::int64_t as_slow = 0;
     std::int64_t stage = 0;
+  };
 
-    constexpr bool better(const quality& other) const {
-      if (over != other.over) return over < other.over;
-      if (slowest != other.slowest) return slowest < other.slowest;
-      if (as_slow != other.as_slow) return as_slow < other.as_slow;
-      return stage < other.stage;
-    }
+  //! The cut in `ends_` beside the best one.
+  struct standing {
+    std::int64_t over = 0;
+    std::int64_t slower = 0;     // groups that are slower than the slowest of the best
+    std::int64_t as_slow = 0;    // and those that are as slow
+    std::int64_t as_costly = 0;  // stages as costly as the costliest of the best, or more
   };
 
   //! What some group has at least. Of the n costliest layers one group has k = ceil(n / groups) or
@@ -104,71 +106,96 @@ class share_search {
 
   constexpr std::size_t count() const { return static_cast<std::size_t>(in_.groups); }
 
-  //! Of the cut in `ends_`; leaves every group's cost in `loads_`.
-  constexpr quality judge() {
-    std::int64_t* const loads = loads_.data();
-    std::int64_t* const held = held_.data();
-    for (int group = 0; group < in_.groups; ++group) loads[group] = held[group] = 0;
-    quality found;
+  //! Takes the cut in `ends_` as the best.
+  constexpr void keep() {
+    best_ = {};
+    now_ = {};
+    for (int group = 0; group < in_.groups; ++group) loads_[group] = held_[group] = 0;
     int begin = 0;
     for (int stage = 0; stage < in_.stages; ++stage) {
       const int end = ends_[stage];
       const std::int64_t mine = in_.cost.of(stage, begin, end);
-      loads[in_.group[stage]] += mine;
-      if (in_.caps != nullptr) held[in_.group[stage]] += in_.held.of(stage, begin, end);
-      if (mine > found.stage) found.stage = mine;
+      loads_[in_.group[stage]] += mine;
+      if (in_.caps != nullptr) held_[in_.group[stage]] += in_.held.of(stage, begin, end);
+      if (mine > best_.stage) {
+        best_.stage = mine;
+        now_.as_costly = 0;
+      }
+      if (mine == best_.stage) ++now_.as_costly;
       begin = end;
     }
-    for (int group = 0; group < in_.groups; ++group) {
-      if (in_.caps != nullptr && held[group] > in_.caps[group])
-        found.over += held[group] - in_.caps[group];
-      if (loads[group] == found.slowest) ++found.as_slow;
-      if (loads[group] > found.slowest) {
-        found.slowest = loads[group];
-        found.as_slow = 1;
-      }
-    }
-    return found;
+    for (int group = 0; group < in_.groups; ++group)
+      if (loads_[group] > best_.slowest) best_.slowest = loads_[group];
+    for (int group = 0; group < in_.groups; ++group) count_group(group, 1);
+    best_.over = now_.over;
+    best_.as_slow = now_.as_slow;
   }
 
-  //! One layer less for `from` and one more for `to`; or back again.
+  constexpr bool better() const {
+    if (now_.over != best_.over) return now_.over < best_.over;
+    if (now_.slower > 0) return false;
+    if (now_.as_slow != best_.as_slow) return now_.as_slow < best_.as_slow;
+    return now_.as_costly == 0;
+  }
+
+  //! The group joins what `now_` counts (by = 1) or leaves it (-1).
+  constexpr void count_group(int group, int by) {
+    if (in_.caps != nullptr && held_[group] > in_.caps[group])
+      now_.over += by * (held_[group] - in_.caps[group]);
+    if (loads_[group] > best_.slowest) now_.slower += by;
+    if (loads_[group] == best_.slowest) now_.as_slow += by;
+  }
+  //! The stage holds other layers from now on.
+  constexpr void change(int stage, int begin, int end) {
+    const int group = in_.group[stage];
+    const std::int64_t was = in_.cost.of(stage, begin_of(stage), ends_[stage]);
+    const std::int64_t now = in_.cost.of(stage, begin, end);
+    now_.as_costly += (now >= best_.stage) - (was >= best_.stage);
+    count_group(group, -1);
+    loads_[group] += now - was;
+    if (in_.caps != nullptr)
+      held_[group] +=
+          in_.held.of(stage, begin, end) - in_.held.of(stage, begin_of(stage), ends_[stage]);
+    count_group(group, 1);
+  }
+
+  //! The stage takes a layer from the next one (by = 1) or gives it one (-1).
+  constexpr void move_end(int stage, int by) {
+    const int end = ends_[stage] + by;
+    change(stage, begin_of(stage), end);
+    change(stage + 1, end, ends_[stage + 1]);
+    ends_[stage] = end;
+  }
+  //! The layer that `from` has too many goes to `to`; those between pass one on.
   constexpr void shift(int from, int to) {
-    for (int stage = from; stage < to; ++stage) --ends_[stage];
-    for (int stage = to; stage < from; ++stage) ++ends_[stage];
+    for (; from < to; ++from) move_end(from, -1);
+    for (; from > to; --from) move_end(from - 1, 1);
   }
-  constexpr int layers_of(int stage) const {
-    return ends_[stage] - (stage == 0 ? 0 : ends_[stage - 1]);
-  }
+  constexpr int begin_of(int stage) const { return stage == 0 ? 0 : ends_[stage - 1]; }
 
   constexpr void descend() {
-    best_ = judge();
+    keep();
     for (bool improved = true; improved;) {
       improved = false;
       for (int from = 0; from < in_.stages; ++from) {
-        const bool bottleneck = best_.over > 0 || slow(from);
-        for (int to = 0; to < in_.stages; ++to) {
-          const int far = from < to ? to - from : from - to;
-          // Between groups that are no bottleneck only neighbours trade.
-          if (far == 0 || layers_of(from) < 2) continue;
-          if (far > 1 && !bottleneck) continue;
-          shift(from, to);
-          const quality found = judge();
-          if (found.better(best_)) {
-            best_ = found;
-            improved = true;
-          } else {
-            shift(to, from);
-          }
+        // Between groups that are no bottleneck only neighbours trade.
+        const bool bottleneck = best_.over > 0 || loads_[in_.group[from]] == best_.slowest;
+        const int first = bottleneck || from == 0 ? 0 : from - 1;
+        const int last = bottleneck || from + 1 == in_.stages ? in_.stages - 1 : from + 1;
+        int at = from;  // who has the layer: the next one tried is a stage further
+        for (int to = first; to <= last; ++to) {
+          if (to == from) continue;
+          if (at == from && ends_[from] - begin_of(from) < 2) break;
+          shift(at, to);
+          at = to;
+          if (!better()) continue;
+          keep();
+          improved = true;
+          at = from;
         }
+        shift(at, from);
       }
     }
-  }
-  constexpr bool slow(int stage) const {
-    std::int64_t load = 0;
-    for (int other = 0; other < in_.stages; ++other)
-      if (in_.group[other] == in_.group[stage])
-        load += in_.cost.of(other, other == 0 ? 0 : ends_[other - 1], ends_[other]);
-    return load == best_.slowest;
   }
 
   //! Tries all cuts with these ends so far that are better than the best: slowest group first, and
@@ -227,6 +254,7 @@ class share_search {
   scratch<std::int64_t> held_;
   scratch<std::int32_t> last_;
   quality best_{};
+  standing now_{};
   std::int64_t bound_ = 0;
   std::int64_t open_load_ = 0;  // of groups with stages to come
   int open_ = 0;                // how many those are
