@@ -292,6 +292,12 @@ class critical_tracer {
   mutable std::vector<bool> is_joined_;
 };
 
+inline void require_places(const job_rows& rows, std::span<const job_time> timeline) {
+  for (std::int64_t rank = 0; rank < rows.ranks; ++rank)
+    if (rows.counts[rank] > 0 && std::ssize(timeline) < rank * rows.stride + rows.counts[rank])
+      throw std::invalid_argument("stretto: a timeline has not a place for every job");
+}
+
 }  // namespace detail
 
 //! The chain of jobs and messages that a step is as long as: back from what ends last, each time to
@@ -307,10 +313,7 @@ class critical_tracer {
 //! @throws std::invalid_argument for a timeline without a place for every job
 inline std::vector<critical_job> critical_path(const replay_input& input,
                                                std::span<const job_time> timeline) {
-  if (timeline.size() < static_cast<std::size_t>(input.rows.ranks) *
-                            static_cast<std::size_t>(input.rows.stride))
-    throw std::invalid_argument("stretto::critical_path: the timeline has not a place for every "
-                                "job");
+  detail::require_places(input.rows, timeline);
   return detail::critical_tracer(input, timeline).run();
 }
 

@@ -127,10 +127,8 @@ inline timeline_picture with_lanes_beside(timeline_picture picture) {
 inline timeline_picture draw_simulated(const replay_input& input, const report& measured,
                                        std::span<const job_time> timeline, bool with_memory,
                                        std::int64_t parts = 1) {
-  if (parts < 1 || timeline.size() < static_cast<std::size_t>(input.rows.ranks) *
-                                         static_cast<std::size_t>(input.rows.stride))
-    throw std::invalid_argument("stretto::draw_simulated: a unit of no parts, or a timeline "
-                                "without a place for every job");
+  if (parts < 1) throw std::invalid_argument("stretto::draw_simulated: a unit has no parts");
+  detail::require_places(input.rows, timeline);
   timeline_picture made;
   made.subtitle = summary(measured, parts);
   made.parts = parts;
